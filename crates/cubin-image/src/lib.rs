@@ -1,0 +1,1 @@
+//! Reads CUDA images as data.

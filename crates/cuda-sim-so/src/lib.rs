@@ -1,0 +1,3 @@
+//! Makes a `libcuda.so.1` of [`cuda_sim`].
+
+pub use cuda_sim::*;

@@ -1,0 +1,1 @@
+//! Programs that fail in one chosen way each.

@@ -1,0 +1,10 @@
+//! Stresses CUDA module load, launch and unload, catches what breaks in disposable children, and says whose fault it is.
+//!
+//! `plan` says what to do; the `supervisor` starts a disposable `worker` and watches it; both meet only in the `journal`
+//! (shared memory); when the child dies or hangs, `capture` freezes the evidence; `verdict` reads it and names an owner;
+//! `report` shows it to people. `docs/architecture.md` has the picture.
+
+pub mod capture;
+pub mod journal;
+pub mod plan;
+pub mod vocabulary;

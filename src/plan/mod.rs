@@ -1,0 +1,12 @@
+//! What to do: plain data, TOML and JSON in and out. Knows nothing but the vocabulary.
+//!
+//! A [`Workload`] says what one child does with one image; an [`Order`] is what a child is handed: one workload, its image,
+//! the driver to open, for how long, with which seed.
+
+mod order;
+mod script;
+mod workload;
+
+pub use order::{DriverKind, Order, SimSettings};
+pub use script::{Expect, Op, OpCall};
+pub use workload::{ApiStyle, Argument, ContextKind, Dim3, LockKind, Steering, SyncPlace, Verify, Workload};
