@@ -3,6 +3,7 @@
 //! Knows nothing else. The names that serde writes are public (they stand in `summary.json`) and change only with the
 //! schema's number.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -10,7 +11,7 @@ use std::fmt;
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
 
         impl $name {
@@ -147,7 +148,7 @@ words! {
 macro_rules! calls {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $entry:literal, $phase:ident;)+) => {
         /// A call that the journal can name: a driver entry point, or a step of the worker's own.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         #[repr(u8)]
         pub enum Call { $($(#[$doc])* $variant = $number),+ }

@@ -2,4 +2,4 @@
 //!
 //! May read `/proc` and the memory of a stopped child; never loads the driver, never decides whose fault anything is.
 
-pub mod evidence;
+pub use crate::evidence;

@@ -4,9 +4,11 @@
 //! the driver to open, for how long, with which seed.
 
 mod order;
+mod run;
 mod script;
 mod workload;
 
 pub use order::{DriverKind, Order, SimSettings};
+pub use run::{Arm, DriverChoice, JournalKind, Observe, ResourceLimit, RunPlan};
 pub use script::{Expect, Op, OpCall};
 pub use workload::{ApiStyle, Argument, ContextKind, Dim3, LockKind, Steering, SyncPlace, Verify, Workload};

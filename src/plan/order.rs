@@ -1,11 +1,12 @@
 //! What a child is handed, as JSON through a descriptor.
 
 use super::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Whether a driver library is NVIDIA's or the laboratory's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverKind {
     /// A library that does not call itself simulated.
