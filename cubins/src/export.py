@@ -1,8 +1,8 @@
 """export.py SOURCE OUT BYTECODE_VERSION [GPU]: a cuda-tile source to Tile IR bytecode, in an environment with cuda-tile.
 
 The source is run under the name /cubin-stress-src/SOURCE whatever folder it lies in: that name, and no other, ends up in the
-line information. No such folder is needed, the source's text is handed to Python's line cache. GPU is for bytecode
-versions before 13.3, which are made for one architecture.
+line information. No such folder is needed, the source's text is handed to Python's line cache. Without GPU (cuda-tile 1.7
+and later) the bytecode is for any architecture.
 """
 import linecache
 import pathlib
