@@ -5,6 +5,7 @@
 //! `report` shows it to people. `docs/architecture.md` has the picture.
 
 pub mod capture;
+pub mod driver;
 pub mod evidence;
 pub mod journal;
 pub mod plan;
