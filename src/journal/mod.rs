@@ -1,8 +1,26 @@
 //! The shared memory in which a child writes down what it does, and which survives its death.
 //!
-//! `layout.rs` is the format, `writer.rs` the worker's side, `reader.rs` the supervisor's. The reader treats every byte as
-//! hostile.
+//! `layout.rs` is the format, `writer.rs` and `notes.rs` the worker's side, `create.rs`, `reader.rs` and `totals.rs` the
+//! supervisor's. The reader treats every byte as hostile. The worker's main thread has a record of its own: in snapshots and
+//! in [`Progress`] it is the last thread.
 
+mod clock;
+mod create;
+mod latency;
+mod layout;
+mod notes;
+mod reader;
 mod snapshot;
+mod totals;
+mod writer;
 
+pub use clock::monotonic_ns;
+pub use create::{Journal, JournalSpec};
+pub use latency::{HIGHEST_NS, HotCall, SIGNIFICANT_DIGITS, empty_histogram};
+pub use reader::{Progress, ThreadProgress};
 pub use snapshot::{CallRecord, CallTotals, ClockSource, InFlight, Note, NoteKind, Snapshot, ThreadSnapshot};
+pub use totals::Totals;
+pub use writer::{Entered, JournalWriter, ThreadWriter};
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,9 @@ pub struct ThreadSnapshot {
     pub rounds: u64,
     /// Modules that it keeps loaded.
     pub kept: u64,
+    /// Calls that it made while the journal was frozen.
+    #[serde(default)]
+    pub unrecorded: u64,
 }
 
 /// What a note is about.
@@ -116,7 +119,7 @@ pub struct Snapshot {
     pub began_ns: Option<u64>,
     /// Whether the worker said that it had finished its order.
     pub finished: bool,
-    /// Its threads.
+    /// The workload's threads in their order, then the worker's main thread.
     pub threads: Vec<ThreadSnapshot>,
     /// What it wrote down in words, in order.
     pub notes: Vec<Note>,
