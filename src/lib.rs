@@ -5,8 +5,12 @@
 //! `report` shows it to people. `docs/architecture.md` has the picture.
 
 pub mod capture;
+pub mod cubin;
 pub mod driver;
 pub mod evidence;
+pub mod exit;
 pub mod journal;
 pub mod plan;
+pub mod random;
+pub mod verdict;
 pub mod vocabulary;

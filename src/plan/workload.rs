@@ -171,3 +171,14 @@ impl Default for Workload {
         }
     }
 }
+
+impl Workload {
+    /// Whether a launch can overlap an unload of another module on the same context at all: what a run is judged by.
+    pub fn can_overlap(&self) -> bool {
+        self.script.is_empty()
+            && self.threads > 1
+            && self.lock == LockKind::None
+            && self.context != ContextKind::PerThread
+            && self.keep != 1
+    }
+}

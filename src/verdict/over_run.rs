@@ -1,0 +1,66 @@
+//! One judgement over all arms of a run.
+
+use super::Judgement;
+use crate::vocabulary::{Confidence, Owner};
+use std::collections::BTreeMap;
+
+/// What one arm contributes.
+#[derive(Clone, Debug)]
+pub struct ArmTally {
+    /// Its name.
+    pub name: String,
+    /// Launches, or overlaps where the plan allows any: what its rate is per.
+    pub exposure: u64,
+    /// What that is called.
+    pub yardstick: String,
+    /// Its faults, each judged alone.
+    pub faults: Vec<Judgement>,
+}
+
+/// Judges a run by the faults of its arms.
+pub fn over_run(arms: &[ArmTally]) -> Judgement {
+    let faults: Vec<&Judgement> = arms.iter().flat_map(|arm| &arm.faults).collect();
+    if faults.is_empty() {
+        return nothing_found(arms);
+    }
+    let mut votes: BTreeMap<Owner, Vec<&Judgement>> = BTreeMap::new();
+    for fault in &faults {
+        votes.entry(fault.owner).or_default().push(fault);
+    }
+    // The owner of most faults; a tie goes to the one that is surer, and never to `insufficient`.
+    let (owner, theirs) = votes
+        .iter()
+        .max_by_key(|(owner, theirs)| {
+            (**owner != Owner::Insufficient, theirs.len(), theirs.iter().map(|j| j.confidence).max())
+        })
+        .map(|(owner, theirs)| (*owner, theirs))
+        .unwrap_or((Owner::Insufficient, &votes[&faults[0].owner]));
+    let best = theirs.iter().max_by_key(|j| j.confidence).unwrap_or(&faults[0]);
+    let mut evidence = best.evidence.clone();
+    evidence.extend(
+        votes
+            .iter()
+            .filter(|(other, _)| **other != owner)
+            .map(|(other, theirs)| format!("against: {} of {} faults point to {other}", theirs.len(), faults.len())),
+    );
+    evidence.extend(arms.iter().map(arm_line));
+    Judgement { owner, confidence: confidence(owner, best), text: best.text.clone(), evidence, next: best.next.clone() }
+}
+
+fn confidence(owner: Owner, best: &Judgement) -> Option<Confidence> {
+    if owner == Owner::Insufficient { None } else { best.confidence }
+}
+
+fn arm_line(arm: &ArmTally) -> String {
+    format!("{}: {} faults in {} {}", arm.name, arm.faults.len(), arm.exposure, arm.yardstick)
+}
+
+fn nothing_found(arms: &[ArmTally]) -> Judgement {
+    Judgement {
+        owner: Owner::None,
+        confidence: None,
+        text: "no fault was seen".to_owned(),
+        evidence: arms.iter().map(arm_line).collect(),
+        next: "a longer run lowers the upper bound of the rate".to_owned(),
+    }
+}
