@@ -101,15 +101,17 @@ impl CompilerKind {
     }
 }
 
-/// Compiler and version, and where the version was read.
+/// Compiler and version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     /// Which compiler.
     pub kind: CompilerKind,
-    /// Its version: exact (`13.4.92`) from the tool note, else `13.4` from `CUDA_API_VERSION`.
+    /// Its version. Of ptxas the exact one of the tool note (`13.4.92`). An image names tileiras's by release only (`13.4`,
+    /// from `CUDA_API_VERSION`): its note speaks of the back end.
     pub version: Option<String>,
-    /// The version comes from the tool note. Of a Tile image it is the back end's, which has the same number.
-    pub from_note: bool,
+    /// Exact version of the back end that wrote a Tile image's machine code, from the tool note. Not always tileiras's own:
+    /// 13.3.36 brings back end 13.3.33.
+    pub back_end: Option<String>,
 }
 
 /// `0x86` → `13.4`.

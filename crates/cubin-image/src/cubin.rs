@@ -109,14 +109,13 @@ impl Cubin {
     /// Who made it, in which version.
     pub fn compiler(&self) -> Compiler {
         let noted = self.tool.as_ref().and_then(|t| t.version_number()).map(str::to_owned);
-        let from_note = noted.is_some();
-        let stated = || self.kernels.iter().find_map(|k| k.api_version).map(api_version_text);
-        let kind = match &self.host {
-            Some(_) => CompilerKind::Tileiras,
-            None if self.tool.as_ref().is_some_and(|t| t.tool == "ptxas") => CompilerKind::Ptxas,
-            None => CompilerKind::Unknown,
-        };
-        Compiler { kind, version: noted.or_else(stated), from_note }
+        let release = self.kernels.iter().find_map(|k| k.api_version).map(api_version_text);
+        if self.host.is_some() {
+            return Compiler { kind: CompilerKind::Tileiras, version: release, back_end: noted };
+        }
+        let is_ptxas = self.tool.as_ref().is_some_and(|t| t.tool == "ptxas");
+        let kind = if is_ptxas { CompilerKind::Ptxas } else { CompilerKind::Unknown };
+        Compiler { kind, version: noted.or(release), back_end: None }
     }
 
     /// The PTX text that line information brings along, lines separated by NUL.

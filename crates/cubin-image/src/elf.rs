@@ -6,7 +6,7 @@
 use crate::error::{ErrorKind, ImageError};
 use crate::reader;
 use object::LittleEndian;
-use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{elf, elf::FileHeader64};
 
 type Header = FileHeader64<LittleEndian>;
@@ -129,6 +129,7 @@ impl<'a> Elf<'a> {
             name_budget: data.len().saturating_mul(4).saturating_add(NAME_LIMIT),
         };
         elf.read_sections(header)?;
+        check_segments(header, data)?;
         Ok(elf)
     }
 
@@ -225,6 +226,30 @@ fn file_header(data: &[u8]) -> Result<&Header, ImageError> {
         return Err(ImageError::new(ErrorKind::Unsupported, 4, "a 64-bit little-endian ELF file (02 01)", found));
     }
     Header::parse(data).map_err(|e| ImageError::malformed(0, "an ELF header", e.to_string()))
+}
+
+/// A loader maps segments: their table and their bytes must lie inside the file.
+fn check_segments(header: &Header, data: &[u8]) -> Result<(), ImageError> {
+    let table_at = header.e_phoff(LE);
+    let segments = header.program_headers(LE, data).map_err(|_| {
+        let (count, size) = (header.e_phnum(LE), header.e_phentsize(LE));
+        ImageError::truncated(
+            0x20,
+            "a program header table inside the file with entries of 56 bytes",
+            format!("{count} entries of {size} bytes at {table_at:#x} in a file of {:#x} bytes", data.len()),
+        )
+    })?;
+    for (index, segment) in segments.iter().enumerate() {
+        let (offset, size) = (segment.p_offset(LE), segment.p_filesz(LE));
+        if reader::range(data, offset, size).is_none() {
+            return Err(ImageError::truncated(
+                table_at + 56 * index as u64 + 8,
+                format!("segment {index} inside the file"),
+                format!("{size:#x} bytes at {offset:#x} in a file of {:#x} bytes", data.len()),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn checked_section(
