@@ -12,5 +12,6 @@ pub mod exit;
 pub mod journal;
 pub mod plan;
 pub mod random;
+pub mod stats;
 pub mod verdict;
 pub mod vocabulary;

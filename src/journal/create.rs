@@ -8,7 +8,7 @@ use super::clock::{Clock, Moment};
 use super::layout::{CLOCK_MONOTONIC, CLOCK_TSC, CONTROL_AT, Control, Geometry, Header, MAGIC, MIN_RING, VERSION};
 use super::reader::{Journaled, Progress};
 use super::totals::Totals;
-use super::{ClockSource, Snapshot};
+use super::{CallWindow, ClockSource, Snapshot};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::fs::File;
 use std::io;
@@ -106,6 +106,16 @@ impl Journal {
     /// Reads how far each thread is: 64 bytes a thread.
     pub fn progress(&self) -> Progress {
         self.journaled().progress()
+    }
+
+    /// Reads at most `calls` last calls of each thread, for exposure.
+    pub fn window(&self, calls: usize) -> CallWindow {
+        self.journaled().window(calls)
+    }
+
+    /// Threads that have a record, the worker's main thread included.
+    pub fn threads(&self) -> usize {
+        self.geometry.blocks
     }
 
     fn journaled(&self) -> Journaled<'_, File> {

@@ -1,6 +1,7 @@
 //! The shared memory in which a child writes down what it does, and which survives its death.
 //!
-//! `layout.rs` is the format, `writer.rs` and `notes.rs` the worker's side, `create.rs`, `reader.rs` and `totals.rs` the
+//! `layout.rs` is the format, `writer.rs` and `notes.rs` the worker's side, `create.rs`, `reader.rs`, `totals.rs` and
+//! `window.rs` the
 //! supervisor's. The reader treats every byte as hostile. The worker's main thread has a record of its own: in snapshots and
 //! in [`Progress`] it is the last thread.
 
@@ -12,6 +13,7 @@ mod notes;
 mod reader;
 mod snapshot;
 mod totals;
+mod window;
 mod writer;
 
 pub use clock::monotonic_ns;
@@ -20,6 +22,7 @@ pub use latency::{HIGHEST_NS, HotCall, SIGNIFICANT_DIGITS, empty_histogram};
 pub use reader::{Progress, ThreadProgress};
 pub use snapshot::{CallRecord, CallTotals, ClockSource, InFlight, Note, NoteKind, Snapshot, ThreadSnapshot};
 pub use totals::Totals;
+pub use window::CallWindow;
 pub use writer::{Entered, JournalWriter, ThreadWriter};
 
 #[cfg(test)]

@@ -83,6 +83,18 @@ pub(super) struct StateLine {
     sane: bool,
 }
 
+/// A thread's last calls, read while it may be running.
+pub(super) struct LastCalls {
+    /// Oldest first.
+    pub records: Vec<CallRecord>,
+    /// How many make no sense.
+    nonsense: usize,
+    /// The state line before the ring was read: its open call is the one after the newest record.
+    pub before: StateLine,
+    /// The state line after.
+    after: StateLine,
+}
+
 /// A journal that is being read: bytes, and what its maker knows of them.
 pub(super) struct Journaled<'a, S> {
     source: &'a S,
@@ -187,11 +199,8 @@ impl<'a, S: Source> Journaled<'a, S> {
 
     fn thread(&self, index: usize, last_calls: usize, soft_errors: &mut Vec<String>) -> ThreadSnapshot {
         let name = self.name(index);
-        let read = || -> io::Result<_> {
-            let (last, nonsense, state) = self.last_calls(index, last_calls)?;
-            Ok((last, nonsense, state, self.counts(index)?))
-        };
-        let (last, nonsense, state, (totals, foreign)) = match read() {
+        let read = || -> io::Result<_> { Ok((self.last_calls(index, last_calls)?, self.counts(index)?)) };
+        let (LastCalls { records: last, nonsense, after: state, .. }, (totals, foreign)) = match read() {
             Ok(parts) => parts,
             Err(why) => {
                 soft_errors.push(format!("journal unreadable: {name}: {why}"));
@@ -222,18 +231,18 @@ impl<'a, S: Source> Journaled<'a, S> {
         if index + 1 == self.geometry.blocks { "main thread".to_owned() } else { format!("thread {index}") }
     }
 
-    /// At most `wanted` last calls of block `index`, oldest first; how many of them make no sense; the state line read last.
+    /// At most `wanted` last calls of block `index`.
     ///
     /// While the child runs, entries may be overwritten under our hands. The state line is read again after the ring: all
     /// entries whose slot may have been reused until then (the writer may be busy with the next one already) are left out.
-    pub fn last_calls(&self, index: usize, wanted: usize) -> io::Result<(Vec<CallRecord>, usize, StateLine)> {
+    pub fn last_calls(&self, index: usize, wanted: usize) -> io::Result<LastCalls> {
         let ring = self.geometry.ring as u64;
-        let before = self.state(index, &self.time())?.head;
-        let first = before - before.min(wanted as u64).min(ring);
-        let bytes = self.copy_ring(index, first, before)?;
+        let before = self.state(index, &self.time())?;
+        let first = before.head - before.head.min(wanted as u64).min(ring);
+        let bytes = self.copy_ring(index, first, before.head)?;
         let time = self.time();
-        let state = self.state(index, &time)?;
-        let safe = (state.head + 1).saturating_sub(ring);
+        let after = self.state(index, &time)?;
+        let safe = (after.head + 1).saturating_sub(ring);
         let mut records: Vec<CallRecord> = Vec::with_capacity(bytes.len() / size_of::<Entry>());
         let mut nonsense = 0;
         for (entry, number) in bytes.chunks_exact(size_of::<Entry>()).zip(first..) {
@@ -246,7 +255,7 @@ impl<'a, S: Source> Journaled<'a, S> {
                 None => nonsense += 1,
             }
         }
-        Ok((records, nonsense, state))
+        Ok(LastCalls { records, nonsense, before, after })
     }
 
     /// The ring entries `first..end`, unrolled. At most a ring's length of them.
