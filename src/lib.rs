@@ -15,3 +15,4 @@ pub mod random;
 pub mod stats;
 pub mod verdict;
 pub mod vocabulary;
+pub mod worker;

@@ -1,5 +1,7 @@
 //! `stress`: parse, run the command, exit with its code.
 
-use cubin_stress as _;
+use std::process::ExitCode;
 
-fn main() {}
+fn main() -> ExitCode {
+    cubin_stress::worker::main()
+}

@@ -122,6 +122,8 @@ pub struct Situation<'a> {
     pub driver_version: Option<&'a str>,
     /// The image is a Tile IR image (cubin or bytecode).
     pub tile: bool,
+    /// The driver is the simulated one.
+    pub simulated: bool,
 }
 
 /// What to do about a code that kept a run from beginning; none where there is nothing better to say than its name.
@@ -156,6 +158,7 @@ pub fn hint(code: i32, situation: Situation<'_>) -> Option<String> {
         803 => "libcuda and the kernel module are of different versions: reboot, or load the module that fits".into(),
         804 => "the forward-compatibility libcuda does not support this device: use the driver's own libcuda".into(),
         805..=809 => "the MPS server cannot be used: see `nvidia-cuda-mps-control`".into(),
+        999 if situation.simulated => "the simulated driver says on stderr what it does not know".into(),
         999 => "see the kernel's log (`dmesg | grep -i nvrm`); after a suspend reload nvidia_uvm".into(),
         _ => return None,
     })
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_missing_jit_library_is_named_with_the_drivers_version() {
-        let tile = Situation { driver_version: Some("595.71.05"), tile: true };
+        let tile = Situation { driver_version: Some("595.71.05"), tile: true, simulated: false };
         assert!(hint(221, tile).unwrap().contains("libnvidia-tileiras.so.595.71.05"));
         let ptx = Situation { tile: false, ..tile };
         assert!(hint(221, ptx).unwrap().contains("libnvidia-ptxjitcompiler.so.595.71.05"));

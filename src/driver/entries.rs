@@ -52,6 +52,11 @@ pub fn last_code() -> CuResult {
     LAST.get()
 }
 
+/// Forgets it, so that the next [`last_code`] is not an older call's. 0 then stands for "no driver call failed".
+pub fn forget_code() {
+    LAST.set(0);
+}
+
 /// The table, once a library is open.
 pub fn table() -> Option<&'static Entries> {
     TABLE.get()

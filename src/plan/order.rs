@@ -47,4 +47,7 @@ pub struct Order {
     pub child: u64,
     /// Switches the journal's recording on; off only where its cost is measured.
     pub record: bool,
+    /// Switches recording on and off every so many rounds, and prints how long each block took: for measuring its cost only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternate: Option<u32>,
 }

@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dim3(pub u32, pub u32, pub u32);
 
+impl std::fmt::Display for Dim3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x{}x{}", self.0, self.1, self.2)
+    }
+}
+
 impl Default for Dim3 {
     fn default() -> Self {
         Dim3(1, 1, 1)

@@ -1,0 +1,64 @@
+//! What the supervisor hands down: the gate, the order, the image, the journal, each through its own descriptor.
+
+use super::image::Image;
+use crate::journal::JournalWriter;
+use crate::plan::Order;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+/// The order, as JSON.
+pub const ORDER: RawFd = 3;
+/// The image's bytes.
+pub const IMAGE: RawFd = 4;
+/// The journal.
+pub const JOURNAL: RawFd = 5;
+/// Read end of a pipe: one byte lets the worker begin, its end (the supervisor is gone) ends it.
+pub const GATE: RawFd = 6;
+
+/// Waits at the gate. False: the supervisor is gone, or there never was one.
+pub(super) fn pass_gate() -> io::Result<bool> {
+    // Should the supervisor die while ptrace does not see to it that this process goes too.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // SAFETY: by the contract with the supervisor the descriptor is ours; nobody else in this process uses it.
+    let mut gate = unsafe { open(GATE) }?;
+    let mut byte = [0];
+    Ok(gate.read(&mut byte)? == 1)
+}
+
+/// Reads the order.
+pub(super) fn order() -> io::Result<Order> {
+    serde_json::from_slice(&all(ORDER)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Reads the image. The inner error is one line: they are no bytes that a driver could load.
+pub(super) fn image(order: &Order) -> io::Result<Result<Image, String>> {
+    Ok(Image::read(all(IMAGE)?, &order.image_path))
+}
+
+/// Maps the journal.
+pub(super) fn journal() -> io::Result<JournalWriter> {
+    // SAFETY: by the contract with the supervisor the descriptor is open; a closed one is an error of `fstat`.
+    JournalWriter::attach(unsafe { BorrowedFd::borrow_raw(JOURNAL) })
+}
+
+/// Every byte of a sealed file, whatever its offset is.
+fn all(fd: RawFd) -> io::Result<Vec<u8>> {
+    // SAFETY: by the contract with the supervisor the descriptor is ours; nobody else in this process uses it.
+    let file = unsafe { open(fd) }?;
+    let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Takes a descriptor that this process was started with.
+///
+/// # Safety
+/// Nobody else in the process may own it.
+unsafe fn open(fd: RawFd) -> io::Result<File> {
+    // SAFETY: only asked whether it is open.
+    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(fd) })?;
+    // SAFETY: it is open, and by this function's contract nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}

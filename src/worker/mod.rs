@@ -1,0 +1,73 @@
+//! The child: does one order and is gone. Started by the supervisor as the hidden command `worker`, with its order, image,
+//! journal and gate in the descriptors that `handed.rs` names.
+//!
+//! It writes to the journal only. It shares nothing else with the supervisor, and nothing that happens to it matters.
+#![allow(unsafe_code)] // Calls the driver's functions directly: the sequence of calls is the experiment.
+
+mod api;
+mod arguments;
+mod churn;
+mod crew;
+mod handed;
+mod image;
+mod kept;
+mod lock;
+mod order_check;
+mod pace;
+mod run;
+mod script;
+mod setup;
+mod target;
+mod trouble;
+mod verify;
+
+pub use handed::{GATE, IMAGE, JOURNAL, ORDER};
+
+use crate::journal::JournalWriter;
+use std::io;
+use std::process::ExitCode;
+use trouble::Failure;
+
+/// Exit status: this program's own fault.
+const INTERNAL: u8 = 70;
+
+/// The hidden command `worker`: waits at the gate, does its order, and says by its exit status how that went (0 done, 2 the
+/// plan does not fit the image, 3 it could not begin, 70 internal error).
+pub fn main() -> ExitCode {
+    match std::panic::catch_unwind(|| worker().unwrap_or_else(|error| complain(&error))) {
+        Ok(status) => ExitCode::from(status),
+        // The panic's own message stands on stderr.
+        Err(_) => ExitCode::from(INTERNAL),
+    }
+}
+
+fn complain(error: &io::Error) -> u8 {
+    eprintln!("worker: {error} (this command is for the supervisor: it needs descriptors {ORDER} to {GATE})");
+    INTERNAL
+}
+
+fn worker() -> io::Result<u8> {
+    if !handed::pass_gate()? {
+        return Ok(INTERNAL);
+    }
+    let order = handed::order()?;
+    let journal = handed::journal()?;
+    let done = match handed::image(&order)? {
+        Ok(image) => run::run(&order, &image, journal),
+        Err(reason) => Err(Failure::plan(reason)),
+    };
+    Ok(match done {
+        Ok(()) => {
+            journal.set_finished();
+            0
+        }
+        Err(failure) => {
+            write_down(&journal, &failure);
+            failure.status()
+        }
+    })
+}
+
+fn write_down(journal: &JournalWriter, failure: &Failure) {
+    journal.note(failure.kind, None, failure.call, failure.code, 0, 0, &failure.text);
+}
