@@ -14,6 +14,7 @@ mod kept;
 mod lock;
 mod order_check;
 mod pace;
+mod player;
 mod run;
 mod script;
 mod setup;
