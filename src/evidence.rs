@@ -154,6 +154,41 @@ pub enum AddressClass {
     Unknown,
 }
 
+/// The process as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessFacts {
+    /// Memory in use, bytes.
+    pub resident_bytes: Option<u64>,
+    /// The most that it was, bytes.
+    pub peak_resident_bytes: Option<u64>,
+    /// Open descriptors.
+    pub descriptors: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Signals that it has handlers for.
+    pub signals_caught: Vec<i32>,
+    /// Signals that it ignores.
+    pub signals_ignored: Vec<i32>,
+}
+
+/// An earlier fatal-looking signal of the same process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierSignal {
+    /// When, ns on `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// Thread that it was delivered to.
+    pub tid: i32,
+    /// Its number.
+    pub signal: i32,
+    /// `si_code`.
+    pub si_code: i32,
+    /// Program counter at that time.
+    pub pc: Option<u64>,
+    /// Number of the evidence taken of it, where some was.
+    pub evidence: Option<u32>,
+}
+
 /// A mapping that became executable, from the log of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutableMapping {
@@ -204,4 +239,32 @@ pub struct Evidence {
     pub stderr_tail: String,
     /// What could not be taken, one line each.
     pub soft_errors: Vec<String>,
+    /// Its number in the trial, from 0.
+    #[serde(default)]
+    pub number: u32,
+    /// Number of the evidence of which this is a consequence: the hang of a handler that an earlier signal called, or a
+    /// second thread that faulted at the same standstill.
+    #[serde(default)]
+    pub follows: Option<u32>,
+    /// Exit status that hides the signal: the process left from its own handler with it.
+    #[serde(default)]
+    pub masked_as: Option<i32>,
+    /// What makes the fault address that kind of address, in words.
+    #[serde(default)]
+    pub address_note: Option<String>,
+    /// The instruction at pc, in words.
+    #[serde(default)]
+    pub instruction: Option<String>,
+    /// The process as a whole.
+    #[serde(default)]
+    pub process: ProcessFacts,
+    /// Fatal-looking signals of this process before this one.
+    #[serde(default)]
+    pub earlier_signals: Vec<EarlierSignal>,
+    /// Whether the process was stopped by a stop signal.
+    #[serde(default)]
+    pub paused_by: Option<i32>,
+    /// File name of the core beside this record, where one was asked for.
+    #[serde(default)]
+    pub core: Option<String>,
 }

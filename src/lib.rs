@@ -13,6 +13,7 @@ pub mod journal;
 pub mod plan;
 pub mod random;
 pub mod stats;
+pub mod supervisor;
 pub mod verdict;
 pub mod vocabulary;
 pub mod worker;

@@ -2,4 +2,180 @@
 //!
 //! May read `/proc` and the memory of a stopped child; never loads the driver, never decides whose fault anything is.
 
+mod exec_log;
+mod image;
+mod maps;
+mod memory;
+mod modules;
+pub mod place;
+pub mod process;
+mod registers;
+mod stacks;
+mod symbols;
+mod unwind;
+
 pub use crate::evidence;
+pub use exec_log::ExecLog;
+pub use modules::ModuleCache;
+pub use process::{Before, before_stop};
+pub use symbols::demangle;
+
+use crate::evidence::{AddressClass, Bytes, Evidence, ProcessFacts, Thread, Trigger, Watch};
+use crate::journal::{Snapshot, monotonic_ns};
+use crate::vocabulary::Place;
+use memory::Memory;
+use registers::Registers;
+use stacks::Stacks;
+use std::collections::BTreeMap;
+
+/// Schema of a record of evidence.
+pub const SCHEMA: &str = "cubin-stress/evidence/1";
+
+/// A process that stands still, and why it is looked at.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// The process.
+    pub pid: i32,
+    /// The thread that it is about.
+    pub tid: Option<i32>,
+    /// Why.
+    pub trigger: Trigger,
+    /// How it is watched.
+    pub watch: Watch,
+    /// Threads that stand still under this thread's tracing.
+    pub standing: &'a [i32],
+    /// What was read of the threads before they were stopped.
+    pub before: BTreeMap<i32, Before>,
+    /// The journal, where it is this process's.
+    pub journal: Option<Snapshot>,
+    /// Tail of its stderr.
+    pub stderr_tail: String,
+    /// What stood in the way so far.
+    pub soft_errors: Vec<String>,
+}
+
+/// What is known beforehand of what a child may run.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Names of files.
+    pub known: place::Known,
+    /// Files read so far.
+    pub modules: ModuleCache,
+}
+
+/// The program counter of a thread that stands still.
+pub fn program_counter(tid: i32) -> Option<u64> {
+    Registers::read(tid).ok().map(|registers| registers.pc())
+}
+
+/// Whether a thread that stands at its exit takes its whole process with it by its own will.
+pub fn leaves_its_process(tid: i32) -> bool {
+    Registers::read(tid).is_ok_and(|registers| registers.syscall() == libc::SYS_exit_group)
+}
+
+/// What is known of a process that is gone: why, its journal, its stderr.
+pub fn bare(moment: Moment<'_>) -> Evidence {
+    let Moment { pid, tid, trigger, watch, journal, stderr_tail, soft_errors, .. } = moment;
+    Evidence {
+        schema: SCHEMA.to_owned(),
+        watch,
+        trigger,
+        pid,
+        tid,
+        at_ns: monotonic_ns(),
+        place: Place::Unmapped,
+        place_note: Some("no program counter is known".to_owned()),
+        address_class: AddressClass::Unknown,
+        threads: Vec::new(),
+        modules: Vec::new(),
+        memory: Vec::new(),
+        executable_mappings: Vec::new(),
+        journal,
+        stderr_tail,
+        soft_errors,
+        number: 0,
+        follows: None,
+        masked_as: None,
+        address_note: None,
+        instruction: None,
+        process: ProcessFacts::default(),
+        earlier_signals: Vec::new(),
+        paused_by: None,
+        core: None,
+    }
+}
+
+/// Takes all that can be taken. Never fails: what could not be taken is said in the evidence.
+pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>) -> Evidence {
+    let pid = moment.pid;
+    let (standing, before) = (moment.standing, moment.before.clone());
+    let mut evidence = bare(moment);
+    // A leader that ended before its threads has no memory any more: ask through a thread that has.
+    let through = evidence.tid.or(standing.first().copied()).unwrap_or(pid);
+    let memory = Memory::of(through);
+    let mut stacks = Stacks::new(pid, through, &memory, around, log);
+    let mut faulting = None;
+    for tid in process::threads_of(pid) {
+        let registers = registers_of(tid, standing, &mut stacks.soft_errors);
+        evidence.threads.push(thread(&mut stacks, tid, registers.as_ref(), &before, evidence.journal.as_ref()));
+        if Some(tid) == evidence.tid {
+            faulting = registers;
+        }
+    }
+    if let Some(registers) = faulting {
+        evidence.place = stacks.place(registers.pc());
+        evidence.place_note = None;
+        evidence.memory = around_pc_and_sp(&memory, &registers);
+    }
+    let (modules, soft_errors) = stacks.finish();
+    evidence.modules = modules;
+    evidence.soft_errors.extend(soft_errors);
+    evidence.process = process::facts_of(through).unwrap_or_default();
+    evidence
+}
+
+fn registers_of(tid: i32, standing: &[i32], soft_errors: &mut Vec<String>) -> Option<Registers> {
+    if !standing.contains(&tid) {
+        return None;
+    }
+    match Registers::read(tid) {
+        Ok(registers) => Some(registers),
+        Err(error) => {
+            soft_errors.push(format!("registers of thread {tid}: {error}"));
+            None
+        }
+    }
+}
+
+fn thread(
+    stacks: &mut Stacks<'_>,
+    tid: i32,
+    registers: Option<&Registers>,
+    before: &BTreeMap<i32, Before>,
+    journal: Option<&Snapshot>,
+) -> Thread {
+    let earlier = before.get(&tid);
+    let (frames, stack_end) = match registers {
+        Some(registers) => stacks.walk(registers),
+        None => (Vec::new(), "registers not known".to_owned()),
+    };
+    Thread {
+        tid,
+        name: process::name_of(stacks.pid(), tid),
+        state: earlier.and_then(|earlier| earlier.state),
+        wait_channel: earlier.and_then(|earlier| earlier.wait_channel.clone()),
+        syscall: process::syscall_of(stacks.pid(), tid),
+        registers: registers.map(Registers::named).unwrap_or_default(),
+        frames,
+        stack_end,
+        journal_thread: journal.and_then(|journal| journal.threads.iter().position(|thread| thread.tid == tid)),
+    }
+}
+
+/// The bytes around the program counter and above the stack pointer.
+fn around_pc_and_sp(memory: &Memory, registers: &Registers) -> Vec<Bytes> {
+    let parts = [("pc", registers.pc().saturating_sub(64), 128), ("sp", registers.sp(), 512)];
+    let read = parts.into_iter().map(|(what, address, length)| (what, address, memory.bytes(address, length)));
+    let found = read.filter(|(_, _, bytes)| !bytes.is_empty());
+    found.map(|(what, address, bytes)| Bytes { what: what.to_owned(), address, hex: image::hex(&bytes) }).collect()
+}

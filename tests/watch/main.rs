@@ -1,0 +1,10 @@
+//! The watching of children, on programs that fail in one chosen way each. One module a way.
+
+mod descendants;
+mod descriptors;
+mod handlers;
+mod leaving;
+mod signals;
+mod stopping;
+mod threads;
+mod victim;
