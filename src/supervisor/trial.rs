@@ -10,6 +10,7 @@ use crate::capture::Surroundings;
 use crate::evidence::{EarlierSignal, Evidence};
 use crate::journal::{Progress, Snapshot, Totals};
 use crate::plan::{Observe, Order, ResourceLimit};
+use crate::stats::Exposure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -156,6 +157,8 @@ pub struct TrialOutcome {
     pub journal: Snapshot,
     /// Totals of all threads.
     pub totals: Totals,
+    /// How often its calls overlapped.
+    pub exposure: Exposure,
     /// Its times.
     pub timings: Timings,
     /// Tail of its stderr.
