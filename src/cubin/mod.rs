@@ -4,12 +4,15 @@
 //! their own, and puts what it learns into the tool's own words.
 
 pub mod child;
+pub mod compile;
 mod file;
 mod image;
 pub mod inspection;
 pub mod leash;
 mod probe;
+pub mod tools;
+pub mod variants;
 
 pub use file::{FileError, read_file};
-pub use image::{Image, ImageProblem};
+pub use image::{Image, ImageProblem, read_cubin};
 pub use probe::{ChildProbe, HostProbe, NoProbe, ProbeReport, ProbedCallback};
