@@ -3,6 +3,7 @@
 //! The bytes are read by the crate `cubin-image`; this room opens files, runs what makes or tries images in children of
 //! their own, and puts what it learns into the tool's own words.
 
+pub mod builtin;
 pub mod child;
 pub mod compile;
 mod file;

@@ -12,6 +12,7 @@ use crate::journal::{Progress, Snapshot, Totals};
 use crate::plan::{Observe, Order, ResourceLimit};
 use crate::stats::Exposure;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +119,19 @@ pub enum KillReason {
     Unheeding,
     /// The run was ended at once.
     Ended,
+}
+
+impl fmt::Display for KillReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KillReason::Hang => "hung",
+            KillReason::NeverBegan => "never began",
+            KillReason::Overdue => "outlived its deadline",
+            KillReason::Stopped => "stopped by a signal and not continued",
+            KillReason::Unheeding => "did not heed the request to stop",
+            KillReason::Ended => "the run was ended",
+        })
+    }
 }
 
 /// How a child ended.
