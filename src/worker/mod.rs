@@ -15,7 +15,6 @@ mod lock;
 mod order_check;
 mod pace;
 mod player;
-pub mod probe;
 mod run;
 mod script;
 mod setup;

@@ -8,4 +8,3 @@ mod signals;
 mod stopping;
 mod threads;
 mod victim;
-mod worker;
