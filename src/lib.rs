@@ -5,14 +5,18 @@
 //! `report` shows it to people. `docs/architecture.md` has the picture.
 
 pub mod capture;
+pub mod cli;
 pub mod cubin;
 pub mod driver;
 pub mod evidence;
 pub mod exit;
+mod host;
 pub mod journal;
 pub mod plan;
 pub mod random;
+pub mod report;
 pub mod stats;
+pub mod store;
 pub mod supervisor;
 pub mod verdict;
 pub mod vocabulary;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cubin_stress::worker::main()
+    cubin_stress::cli::main()
 }

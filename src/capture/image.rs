@@ -107,7 +107,6 @@ impl Image {
     }
 
     /// One whose call frame information was made elsewhere, with its own addresses.
-    #[expect(dead_code, reason = "used by the next step: host objects and cores")]
     pub fn from_parts(segments: Vec<Segment>, eh_frame: (u64, Vec<u8>), symbols: Symbols) -> Image {
         let (address, bytes) = eh_frame;
         let eh_frame = Some(Section { address, bytes });

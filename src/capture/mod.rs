@@ -2,7 +2,11 @@
 //!
 //! May read `/proc` and the memory of a stopped child; never loads the driver, never decides whose fault anything is.
 
+mod address;
+mod core_file;
+mod core_memory;
 mod exec_log;
+mod host;
 mod image;
 mod maps;
 mod memory;
@@ -15,7 +19,9 @@ mod symbols;
 mod unwind;
 
 pub use crate::evidence;
+pub use core_file::write_core;
 pub use exec_log::ExecLog;
+pub use host::HostCode;
 pub use modules::ModuleCache;
 pub use process::{Before, before_stop};
 pub use symbols::demangle;
@@ -59,6 +65,8 @@ pub struct Moment<'a> {
 pub struct Surroundings {
     /// Names of files.
     pub known: place::Known,
+    /// Host code of the images that it is handed.
+    pub hosts: Vec<HostCode>,
     /// Files read so far.
     pub modules: ModuleCache,
 }
@@ -123,10 +131,14 @@ pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>)
         }
     }
     if let Some(registers) = faulting {
-        evidence.place = stacks.place(registers.pc());
-        evidence.place_note = None;
+        (evidence.place, evidence.place_note) = stacks.place_and_note(registers.pc());
         evidence.memory = around_pc_and_sp(&memory, &registers);
+        let found = stacks.judge_address(&evidence.trigger, &registers);
+        (evidence.address_class, evidence.address_note, evidence.instruction) =
+            (found.class, found.note, found.instruction);
     }
+    let frames = evidence.threads.iter().flat_map(|thread| &thread.frames);
+    evidence.executable_mappings = stacks.logged(frames.map(|frame| frame.pc));
     let (modules, soft_errors) = stacks.finish();
     evidence.modules = modules;
     evidence.soft_errors.extend(soft_errors);

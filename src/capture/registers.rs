@@ -45,13 +45,11 @@ impl Registers {
     }
 
     /// Base of the `fs` segment: the thread's own data.
-    #[expect(dead_code, reason = "used by the next step: host objects and cores")]
     pub fn fs_base(&self) -> u64 {
         self.raw.fs_base
     }
 
     /// Base of the `gs` segment.
-    #[expect(dead_code, reason = "used by the next step: host objects and cores")]
     pub fn gs_base(&self) -> u64 {
         self.raw.gs_base
     }
@@ -79,7 +77,6 @@ impl Registers {
     }
 
     /// As the kernel lays them out (`NT_PRSTATUS`).
-    #[expect(dead_code, reason = "used by the next step: host objects and cores")]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: user_regs_struct is 27 plain 64-bit words without padding.
         unsafe { std::slice::from_raw_parts((&raw const self.raw).cast::<u8>(), size_of::<libc::user_regs_struct>()) }
@@ -87,7 +84,6 @@ impl Registers {
 }
 
 /// A register set by its note type (`NT_FPREGSET` 2, `NT_X86_XSTATE` 0x202), as the kernel lays it out.
-#[expect(dead_code, reason = "used by the next step: host objects and cores")]
 pub fn register_set(tid: i32, note: u32) -> io::Result<Vec<u8>> {
     // AVX-512 and AMX state is below 12 KiB.
     let mut buffer = vec![0u8; 16 << 10];

@@ -47,7 +47,6 @@ impl Symbols {
     }
 
     /// Made of `(address, size, name)`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "used by the next step: host objects and cores"))]
     pub fn from_list<'a>(list: impl IntoIterator<Item = (u64, u64, &'a str)>) -> Symbols {
         let mut symbols = Symbols::default();
         for (address, size, name) in list {

@@ -12,7 +12,7 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: expected a readable file: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// A folder, a device, a pipe or a socket.
-    #[error("{}: expected a regular file, found {what}", path.display())]
+    #[error("{}: at offset 0x0: expected a regular file, found {what}", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,
@@ -28,13 +28,22 @@ pub enum FileError {
         what: &'static str,
     },
     /// Larger than any image.
-    #[error("{}: {bytes} bytes; images of at most {LARGEST} bytes are read", path.display())]
+    #[error("{}: at offset 0x0: expected an image of at most {LARGEST} bytes, found a file of {bytes}", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
     },
+}
+
+impl FileError {
+    /// The error without the file's name.
+    pub fn reason(&self) -> String {
+        let (FileError::Io { path, .. } | FileError::NotAFile { path, .. } | FileError::TooLarge { path, .. }) = self;
+        let whole = self.to_string();
+        whole.strip_prefix(&format!("{}: ", path.display())).map(str::to_owned).unwrap_or(whole)
+    }
 }
 
 /// Reads a regular file of bounded size.

@@ -24,7 +24,7 @@ pub enum ImageProblem {
         source: ImageError,
     },
     /// A form that is not loaded as it is.
-    #[error("{}: expected a cubin, found {}", path.display(), kind.describe())]
+    #[error("{}: at offset 0x0: expected a cubin, found {}", path.display(), kind.describe())]
     Kind {
         /// The file.
         path: PathBuf,
@@ -127,6 +127,20 @@ impl Image {
             None => stem,
         }
     }
+}
+
+/// Reads a cubin for a look at it: one whose host object is for another machine is taken too.
+///
+/// # Errors
+/// When the file cannot be read or is not a cubin.
+pub fn read_cubin(path: &Path) -> Result<(Vec<u8>, Cubin), ImageProblem> {
+    let bytes = read_file(path)?;
+    let kind = ImageKind::detect(&bytes);
+    if !matches!(kind, ImageKind::Cubin | ImageKind::Empty) {
+        return Err(ImageProblem::Kind { path: path.to_owned(), kind });
+    }
+    let cubin = Cubin::parse(&bytes).map_err(|source| ImageProblem::Bytes { path: path.to_owned(), source })?;
+    Ok((bytes, cubin))
 }
 
 /// Lower-case hex digits of bytes.

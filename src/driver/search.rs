@@ -83,7 +83,8 @@ fn in_cache(bytes: &[u8], soname: &str) -> Vec<PathBuf> {
 /// there is no sign of one.
 pub(super) fn nvidia_device() -> Option<String> {
     let nodes = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvgpu", "/dev/nvhost-gpu"];
-    if let Some(node) = nodes.iter().find(|node| Path::new(node).exists()) {
+    let drivers = fs::read_to_string("/proc/devices").ok();
+    if let Some(node) = nodes.iter().find(|node| is_served(Path::new(node), drivers.as_deref())) {
         return Some(format!("device node {node}"));
     }
     if Path::new("/proc/driver/nvidia/version").exists() {
@@ -95,6 +96,22 @@ pub(super) fn nvidia_device() -> Option<String> {
         let display = read("vendor").trim() == "0x10de" && read("class").trim().starts_with("0x03");
         display.then(|| format!("PCI device {}", device.file_name().unwrap_or_default().to_string_lossy()))
     })
+}
+
+/// Whether a kernel driver stands behind a device node. NVIDIA's library makes its nodes itself, also where there is no
+/// device, and leaves them: a node whose major number nothing has claimed says nothing.
+fn is_served(node: &Path, drivers: Option<&str>) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let Ok(meta) = fs::metadata(node) else { return false };
+    let major = rustix::fs::major(meta.rdev());
+    meta.file_type().is_char_device() && drivers.is_none_or(|text| claims(text, major))
+}
+
+/// Whether `/proc/devices` lists a character driver for this major number.
+fn claims(drivers: &str, major: u32) -> bool {
+    let characters = drivers.lines().skip_while(|line| !line.starts_with("Character")).skip(1);
+    let mut numbers = characters.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    numbers.any(|number| number.parse() == Ok(major))
 }
 
 #[cfg(test)]
@@ -157,5 +174,14 @@ mod tests {
         if bytes.windows(20).any(|window| window == b"glibc-ld.so.cache1.1") {
             assert!(!in_cache(&bytes, "libc.so.6").is_empty());
         }
+    }
+
+    #[test]
+    fn a_node_counts_only_where_a_driver_has_claimed_its_number() {
+        let drivers = "Character devices:\n  1 mem\n195 nvidia\n\nBlock devices:\n  7 loop\n";
+        assert!(claims(drivers, 195) && claims(drivers, 1));
+        assert!(!claims(drivers, 7) && !claims(drivers, 19) && !claims("", 195));
+        assert!(is_served(Path::new("/dev/null"), Some(drivers)));
+        assert!(!is_served(Path::new("/dev/null"), Some("Character devices:\n  4 tty\n")));
     }
 }

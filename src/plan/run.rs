@@ -101,3 +101,28 @@ pub struct RunPlan {
     /// Fewest calls of the yardstick for a run without a fault to be a pass.
     pub exposure_floor: u64,
 }
+
+impl Default for RunPlan {
+    /// No arms, ten seconds, everything watched.
+    fn default() -> Self {
+        RunPlan {
+            arms: Vec::new(),
+            seconds: 10.0,
+            life: 60.0,
+            seed: 0,
+            driver: DriverChoice::default(),
+            device: 0,
+            sim: SimSettings::default(),
+            max_faults: None,
+            trials: None,
+            hang_after: 10.0,
+            observe: Observe::default(),
+            journal: JournalKind::default(),
+            gate: true,
+            core: false,
+            rlimits: Vec::new(),
+            out: PathBuf::from("results"),
+            exposure_floor: 100,
+        }
+    }
+}

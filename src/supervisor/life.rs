@@ -17,12 +17,14 @@ use super::stderr::Tail;
 use super::tree::{Happening, SignalStop, Tree};
 use super::trial::{End, KillReason, Timings, TrialError, TrialObserver, TrialOutcome, TrialSpec};
 use super::watchdog::{Finding, Watchdog};
-use crate::capture::{self, ExecLog, Moment};
+use crate::capture::{self, ExecLog, HostCode, Moment, Surroundings};
 use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
 use crate::journal::{Journal, JournalSpec, Progress, monotonic_ns};
-use crate::plan::Observe;
+use crate::plan::{ContextKind, Observe};
+use crate::stats::OverlapSampler;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 /// Pace of ticks.
@@ -45,6 +47,8 @@ pub(super) struct Life<'a> {
     log: Option<ExecLog>,
     watchdog: Watchdog,
     findings: Findings,
+    around: Surroundings,
+    sampler: OverlapSampler,
     killed: Option<KillReason>,
     status: Option<i32>,
     paused: Option<(i32, u64)>,
@@ -77,6 +81,8 @@ impl<'a> Life<'a> {
             watchdog: Watchdog::new(spec.patience(), spawned_ns),
             log: None,
             findings: Findings::default(),
+            around: surroundings(spec),
+            sampler: OverlapSampler::new(spec.order.workload.context != ContextKind::PerThread),
             killed: None,
             status: None,
             paused: None,
@@ -221,8 +227,15 @@ impl<'a> Life<'a> {
             stderr_tail: self.tail.text(),
             soft_errors,
         };
-        let mut evidence = capture::capture(moment, &self.spec.around, self.log.as_ref());
+        let mut evidence = capture::capture(moment, &self.around, self.log.as_ref());
         evidence.number = self.findings.next_number();
+        if let Some(folder) = &self.spec.core_dir {
+            let name = format!("core.{process}.{}", evidence.number);
+            match capture::write_core(&folder.join(&name), process, tid, &standing, &evidence.trigger) {
+                Ok(_) => evidence.core = Some(name),
+                Err(error) => evidence.soft_errors.push(format!("core: {error}")),
+            }
+        }
         evidence.earlier_signals = self.findings.signals_of(process);
         evidence.paused_by = self.paused.filter(|_| is_root).map(|(signal, _)| signal);
         evidence.follows = follows.or_else(|| self.findings.cause_of(&evidence));
@@ -269,6 +282,7 @@ impl<'a> Life<'a> {
     fn tick(&mut self) {
         let progress = self.journal.progress();
         self.timings.began_ns = self.timings.began_ns.or(progress.began_ns);
+        self.journal.sample_overlaps(&mut self.sampler);
         self.observer.tick(&progress);
         if self.killed.is_some() {
             return;
@@ -340,6 +354,8 @@ impl<'a> Life<'a> {
             self.record_bare_end(pid);
         }
         let (journal, totals) = (self.journal.snapshot(self.spec.last_calls), self.journal.totals());
+        self.journal.sample_overlaps(&mut self.sampler);
+        let exposure = self.sampler.exposure(&totals);
         self.timings.began_ns = self.timings.began_ns.or(journal.began_ns);
         let left = self.tree.finish(KILL_LIMIT);
         self.soft_errors.extend(left);
@@ -351,6 +367,7 @@ impl<'a> Life<'a> {
             handled,
             journal,
             totals,
+            exposure,
             timings: self.timings,
             stderr_tail: self.tail.text(),
             stderr_bytes: self.tail.total(),
@@ -390,6 +407,19 @@ impl<'a> Life<'a> {
         self.observer.fault(&evidence);
         self.findings.add_fault(evidence);
     }
+}
+
+/// What is known of the run's files, and of this trial's image.
+fn surroundings(spec: &TrialSpec) -> Surroundings {
+    let mut around = spec.around.clone();
+    let name = spec.order.image_path.display().to_string();
+    if around.hosts.iter().all(|code| code.image_name != name) {
+        around.hosts.extend(HostCode::of_cubin(&name, &spec.image));
+    }
+    let resolved = |path: &Path| std::fs::canonicalize(path).ok();
+    around.known.driver = around.known.driver.or_else(|| resolved(&spec.order.driver));
+    around.known.worker = around.known.worker.or_else(|| resolved(&spec.program.0));
+    around
 }
 
 fn trigger(stop: &SignalStop) -> Trigger {

@@ -10,7 +10,9 @@ use crate::capture::Surroundings;
 use crate::evidence::{EarlierSignal, Evidence};
 use crate::journal::{Progress, Snapshot, Totals};
 use crate::plan::{Observe, Order, ResourceLimit};
+use crate::stats::Exposure;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +121,19 @@ pub enum KillReason {
     Ended,
 }
 
+impl fmt::Display for KillReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KillReason::Hang => "hung",
+            KillReason::NeverBegan => "never began",
+            KillReason::Overdue => "outlived its deadline",
+            KillReason::Stopped => "stopped by a signal and not continued",
+            KillReason::Unheeding => "did not heed the request to stop",
+            KillReason::Ended => "the run was ended",
+        })
+    }
+}
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -156,6 +171,8 @@ pub struct TrialOutcome {
     pub journal: Snapshot,
     /// Totals of all threads.
     pub totals: Totals,
+    /// How often its calls overlapped.
+    pub exposure: Exposure,
     /// Its times.
     pub timings: Timings,
     /// Tail of its stderr.

@@ -15,6 +15,7 @@ mod lock;
 mod order_check;
 mod pace;
 mod player;
+pub mod probe;
 mod run;
 mod script;
 mod setup;

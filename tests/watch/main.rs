@@ -8,3 +8,4 @@ mod signals;
 mod stopping;
 mod threads;
 mod victim;
+mod worker;

@@ -23,6 +23,8 @@ pub fn spec(name: &str, args: &[&str]) -> TrialSpec {
     let mut spec = TrialSpec::new(order, Arc::from(&b"image"[..]), StopFlag::new());
     spec.program = (victims::program(name), args.iter().map(Into::into).collect());
     spec.hang_after = Duration::from_secs(30);
+    // The victim is a program under test here, not our worker.
+    spec.around.known.worker = Some("/nowhere".into());
     spec
 }
 

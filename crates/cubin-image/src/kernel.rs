@@ -17,6 +17,10 @@ pub enum Pointer {
     No,
 }
 
+/// The laboratory's mark at the start of a kernel's machine code (one instruction's worth; no compiler writes it): the
+/// simulated driver runs such a kernel as an illegal memory access.
+pub const PLANTED_DEVICE_FAULT: [u8; 16] = *b"illegal-access!\0";
+
 /// One kernel parameter that the image lists. Hidden ones (Tile's tensor descriptors) are not listed: see
 /// [`Kernel::hidden_bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]

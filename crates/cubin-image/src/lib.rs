@@ -33,7 +33,7 @@ pub use error::{ErrorKind, ImageError};
 pub use fatbin::{Compression, Fatbin, FatbinEntry, FatbinKind, embedded_fatbins};
 pub use giveaway::SourcePath;
 pub use host::{HostObject, HostRelocation, HostSymbol, Machine, RelocationKind, SymbolPlace};
-pub use kernel::{Kernel, Parameter, Pointer};
+pub use kernel::{Kernel, PLANTED_DEVICE_FAULT, Parameter, Pointer};
 pub use kind::ImageKind;
 pub use link::LinkedHost;
 pub use ptx::{Ptx, PtxEntry, PtxParameter};

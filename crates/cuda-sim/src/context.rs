@@ -23,7 +23,6 @@ pub struct Context {
     /// Handles of its modules.
     pub modules: Lock<HashSet<u64>>,
     /// What planted bugs keep per context.
-    #[allow(dead_code)]
     pub bugs: bugs::PerContext,
     sticky: AtomicI32,
     dead: AtomicBool,

@@ -96,7 +96,7 @@ pub fn init() -> Answer {
     made.as_ref().map_err(|code| *code)?;
     if fresh {
         queue::start(&made.as_ref().map_err(|code| *code)?.device).map_err(|_| Code::OUT_OF_MEMORY)?;
-        bugs::start_helpers();
+        bugs::start_threads();
         // SAFETY: both handlers only store a number.
         unsafe {
             libc::atexit(tear_down);

@@ -17,6 +17,7 @@ pub fn run(device: &Device, module: &Module, kernel: usize, parameters: &[u8]) -
     let kernel = &module.image.kernels[kernel];
     let limit = match kernel.computes {
         Computes::Touches => return touch(device, kernel, parameters),
+        Computes::IllegalAccess => return Err(Code::ILLEGAL_ADDRESS),
         Computes::Add => i64::MAX,
         Computes::AddTile => TILE,
     };

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 static KIND: AtomicI32 = AtomicI32::new(libc::PTHREAD_MUTEX_NORMAL);
 
 /// Chooses the kind of the locks made from now on: what a lock looks like from outside depends on it.
-#[allow(dead_code)]
 pub fn choose_kind(kind: i32) {
     KIND.store(kind, Ordering::Relaxed);
 }
@@ -45,6 +44,12 @@ impl<T> Lock<T> {
         // SAFETY: the mutex was initialised in `new` and lives as long as `self`.
         unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
         Guard { lock: self }
+    }
+}
+
+impl<T: Default> Default for Lock<T> {
+    fn default() -> Self {
+        Lock::new(T::default())
     }
 }
 

@@ -26,7 +26,6 @@ pub struct Module {
     /// Its launches that are not done yet.
     pub in_flight: AtomicU32,
     /// What planted bugs keep per module.
-    #[allow(dead_code)]
     pub bugs: bugs::PerModule,
     /// Handle of each kernel's function, once it was asked for.
     functions: Box<[AtomicU64]>,
@@ -73,9 +72,11 @@ pub fn load_bytes(driver: &'static Driver, context: &Arc<Context>, bytes: &[u8])
 }
 
 fn make(context: &Arc<Context>, image: &Arc<Image>) -> Answer<Arc<Module>> {
+    let keep = bugs::PerModule::default();
     let host = match &image.host {
         Some(template) => {
-            Some(bugs::host_object(context, image, || HostObject::load(template, image, context.number).map(Arc::new))?)
+            let make = || HostObject::load(template, image, context.number).map(Arc::new);
+            Some(bugs::host_object(context, image, &keep, make)?)
         }
         None => None,
     };
@@ -84,7 +85,7 @@ fn make(context: &Arc<Context>, image: &Arc<Image>) -> Answer<Arc<Module>> {
         context: Arc::clone(context),
         host,
         in_flight: AtomicU32::new(0),
-        bugs: bugs::PerModule::default(),
+        bugs: keep,
         functions: image.kernels.iter().map(|_| AtomicU64::new(0)).collect(),
         absent: Lock::new(Vec::new()),
     }))
@@ -97,7 +98,6 @@ pub fn unload(driver: &'static Driver, context: &Context, handle: u64) -> Answer
     if module.context.number != context.number {
         return Err(Code::INVALID_HANDLE);
     }
-    bugs::before_unload(context);
     let module = driver.modules.remove(handle).ok_or(Code::INVALID_HANDLE)?;
     context.modules.lock().remove(&handle);
     module.release(driver);

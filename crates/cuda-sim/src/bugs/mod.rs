@@ -1,10 +1,17 @@
 //! Planted bugs: one file a bug, chosen by `CUDA_SIM_BUG=NAME[:key=value,...]`. The driver calls the hooks of this file at
 //! the places where a bug may act; without a bug they do nothing.
 
+mod bystander;
+mod callback_list_race;
 mod fail_context;
+mod freed;
+mod host_object_freed_early;
+mod load_unload_deadlock;
+mod meeting;
 mod missing_entry;
 mod missing_jit;
 mod module_limit;
+mod module_table_race;
 mod no_device;
 mod stale_function;
 mod wrong_code;
@@ -14,9 +21,11 @@ use crate::context::Context;
 use crate::error::{Answer, Code};
 use crate::host_object::HostObject;
 use crate::image::Image;
+use crate::lock;
 use crate::module::Module;
 use crate::random;
 use crate::settings::Setting;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a bug's file says about itself.
@@ -44,6 +53,10 @@ impl Plan {
 
 /// All bugs.
 pub const CATALOGUE: &[&Plan] = &[
+    &callback_list_race::PLAN,
+    &host_object_freed_early::PLAN,
+    &module_table_race::PLAN,
+    &load_unload_deadlock::PLAN,
     &wrong_code::PLAN,
     &module_limit::PLAN,
     &fail_context::PLAN,
@@ -56,6 +69,10 @@ pub const CATALOGUE: &[&Plan] = &[
 /// The planted bug with its keys.
 enum Bug {
     None,
+    CallbackListRace(callback_list_race::CallbackListRace),
+    HostObjectFreedEarly(host_object_freed_early::HostObjectFreedEarly),
+    ModuleTableRace(module_table_race::ModuleTableRace),
+    LoadUnloadDeadlock(load_unload_deadlock::LoadUnloadDeadlock),
     WrongCode(wrong_code::WrongCode),
     ModuleLimit(module_limit::ModuleLimit),
     FailContext(fail_context::FailContext),
@@ -66,12 +83,39 @@ enum Bug {
 }
 
 /// What bugs keep per context.
-#[derive(Default)]
-pub struct PerContext {}
+pub enum PerContext {
+    /// Nothing.
+    None,
+    /// Its list of records.
+    Records(callback_list_race::List),
+    /// Its host objects that may be shared.
+    Objects(host_object_freed_early::Open),
+    /// Its functions.
+    Functions(module_table_race::FunctionTable),
+    /// Its locks.
+    Locks(load_unload_deadlock::TwoLocks),
+}
+
+impl Default for PerContext {
+    fn default() -> Self {
+        match active() {
+            Bug::CallbackListRace(_) => PerContext::Records(Default::default()),
+            Bug::HostObjectFreedEarly(_) => PerContext::Objects(Default::default()),
+            Bug::ModuleTableRace(_) => PerContext::Functions(Default::default()),
+            Bug::LoadUnloadDeadlock(_) => PerContext::Locks(Default::default()),
+            _ => PerContext::None,
+        }
+    }
+}
 
 /// What bugs keep per module.
 #[derive(Default)]
-pub struct PerModule {}
+pub struct PerModule {
+    /// Its record in the context's list.
+    record: AtomicPtr<callback_list_race::Record>,
+    /// Its use of a shared host object.
+    shared: OnceLock<Arc<host_object_freed_early::Shared>>,
+}
 
 fn planted() -> &'static Result<Bug, String> {
     static PLANTED: OnceLock<Result<Bug, String>> = OnceLock::new();
@@ -91,8 +135,13 @@ fn plant(setting: &Setting) -> Result<Bug, String> {
         return Err(format!("planted bug '{}' has no key '{key}' (it takes {})", plan.name, known.join(", ")));
     }
     random::seed(setting.get("seed", 0u64) ^ child().rotate_left(32));
+    lock::choose_kind(LOCK_KINDS[random::seeded(3) as usize % LOCK_KINDS.len()]);
     (plan.plant)(setting)
 }
+
+/// Kinds of locks, one of which a seed chooses.
+const LOCK_KINDS: [i32; 3] =
+    [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE, libc::PTHREAD_MUTEX_ERRORCHECK];
 
 /// The child's number in the run, from 0.
 fn child() -> u64 {
@@ -118,7 +167,11 @@ pub fn before_init() -> Answer {
 }
 
 /// At the end of `cuInit`: threads that a bug wants.
-pub fn start_helpers() {}
+pub fn start_threads() {
+    if !matches!(active(), Bug::None) {
+        bystander::start();
+    }
+}
 
 /// When a context is made.
 pub fn before_context() -> Answer {
@@ -145,37 +198,78 @@ pub fn before_load(context: &Context, image: &Image) -> Answer {
     }
 }
 
-/// Once a module is made.
-pub fn after_load(_module: &Arc<Module>) {}
-
 /// Makes the host object of a module, or finds one to share.
 pub fn host_object(
-    _context: &Arc<Context>,
-    _image: &Arc<Image>,
+    context: &Context,
+    image: &Image,
+    keep: &PerModule,
     make: impl FnOnce() -> Answer<Arc<HostObject>>,
 ) -> Answer<Arc<HostObject>> {
-    make()
+    match (active(), &context.bugs) {
+        (Bug::HostObjectFreedEarly(bug), PerContext::Objects(open)) => {
+            let shared = bug.find_or_make(open, image, make)?;
+            let object = Arc::clone(shared.object());
+            let _ = keep.shared.set(shared);
+            Ok(object)
+        }
+        _ => make(),
+    }
 }
 
-/// Before a module is taken from its context.
-pub fn before_unload(_context: &Context) {}
+/// Once a module is made.
+pub fn after_load(module: &Module) {
+    match (active(), &module.context.bugs) {
+        (Bug::CallbackListRace(bug), PerContext::Records(list)) if module.host.is_some() => {
+            module.bugs.record.store(bug.add(list), Ordering::Release);
+        }
+        (Bug::LoadUnloadDeadlock(bug), PerContext::Locks(locks)) => bug.load(locks),
+        _ => {}
+    }
+}
 
 /// Before what a module holds is given back.
-pub fn before_release(_module: &Module) {}
+pub fn before_release(module: &Module) {
+    match (active(), &module.context.bugs) {
+        (Bug::CallbackListRace(bug), PerContext::Records(list)) => {
+            bug.remove(list, module.bugs.record.swap(std::ptr::null_mut(), Ordering::AcqRel));
+        }
+        (Bug::LoadUnloadDeadlock(bug), PerContext::Locks(locks)) => bug.unload(locks),
+        _ => {}
+    }
+}
 
 /// Unmaps the host object of a module that ends.
-pub fn unmap(_module: &Module, host: &HostObject) {
-    host.unmap();
+pub fn unmap(module: &Module, host: &HostObject) {
+    match (active(), &module.context.bugs, module.bugs.shared.get()) {
+        (Bug::HostObjectFreedEarly(bug), PerContext::Objects(open), Some(shared)) => bug.give_up(open, shared),
+        _ => host.unmap(),
+    }
 }
 
 /// Once a function was made.
-pub fn after_function(_context: &Context, _handle: u64) {}
+pub fn after_function(context: &Context, handle: u64) {
+    if let (Bug::ModuleTableRace(bug), PerContext::Functions(table)) = (active(), &context.bugs) {
+        bug.add(table, handle);
+    }
+}
 
 /// Before a function ends.
-pub fn before_function_ends(_context: &Context, _handle: u64) {}
+pub fn before_function_ends(context: &Context, handle: u64) {
+    if let (Bug::ModuleTableRace(bug), PerContext::Functions(table)) = (active(), &context.bugs) {
+        bug.remove(table, handle);
+    }
+}
 
 /// In a launch, before the image's host code is called.
-pub fn at_launch(_module: &Module, _function: u64) {}
+pub fn at_launch(module: &Module, function: u64) {
+    match (active(), &module.context.bugs) {
+        (Bug::CallbackListRace(bug), PerContext::Records(list)) if module.host.is_some() => {
+            bug.walk(list, module.bugs.record.load(Ordering::Acquire));
+        }
+        (Bug::ModuleTableRace(bug), PerContext::Functions(table)) => bug.read(table, function),
+        _ => {}
+    }
+}
 
 /// A launch of a function that is not live.
 pub fn stale_function(context: &Context, handle: u64) -> Answer {

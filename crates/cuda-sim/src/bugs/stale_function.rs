@@ -40,7 +40,7 @@ impl Reaction {
                 Ok(())
             }
             Reaction::Fault => {
-                let record = Stale { module: 0xa5a5_a5a5_a5a5_a5a5 ^ (handle & 0xfff0), kernel: handle };
+                let record = Stale { module: 0xa5a5_a5a5_a5a5_a5a5, kernel: handle };
                 // SAFETY: none: this is the planted fault, a load through a pointer in freed memory.
                 unsafe { follow(std::hint::black_box(&record)) }
             }

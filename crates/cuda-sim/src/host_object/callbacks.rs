@@ -5,6 +5,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+/// Called at every launch with the parameters' buffer, into which it may write hidden parameters; 0 is success. Only the
+/// last argument is read. Guess: host interface, state, size.
+pub type OnArgumentsChange = unsafe extern "C" fn(*const c_void, *mut c_void, u64, *mut u8) -> c_int;
+
 /// One kernel's entry: 64 bytes.
 #[repr(C)]
 pub struct FuncCallbacks {
@@ -12,9 +16,8 @@ pub struct FuncCallbacks {
     pub name: *const c_char,
     /// Always 0. Guess: callbacks for other events.
     unused: [*const c_void; 4],
-    /// Called at every launch with the parameters' buffer, into which it may write hidden parameters; 0 is success. Only
-    /// the last argument is read. Guess: host interface, state, size.
-    pub on_arguments_change: Option<unsafe extern "C" fn(*const c_void, *mut c_void, u64, *mut u8) -> c_int>,
+    /// Called at every launch.
+    pub on_arguments_change: Option<OnArgumentsChange>,
     unused_end: [*const c_void; 2],
 }
 

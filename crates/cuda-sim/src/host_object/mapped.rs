@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // writes code into memory and calls it
 
 use super::arena::{Kind, Place, arena, protect};
-use super::callbacks::{Callbacks, FuncCallbacks, HOST_API, HOST_API_VERSION};
+use super::callbacks::{Callbacks, HOST_API, HOST_API_VERSION, OnArgumentsChange};
 use super::template::{Spot, Target, Template};
 use crate::error::{Answer, Code};
 use crate::image::Image;
@@ -17,9 +17,9 @@ pub struct HostObject {
     bss: Place,
     unmapped: AtomicBool,
     /// The image's table, which lies in the object itself.
-    pub table: *const Callbacks,
-    /// For each kernel of the image, its entry in the table; 13.1 and 13.2 have one for the first kernel only.
-    pub entries: Box<[Option<*const FuncCallbacks>]>,
+    table: *const Callbacks,
+    /// For each kernel of the image, its record; 13.1 and 13.2 images have one for the first kernel only.
+    records: Box<[Option<Record>]>,
 }
 
 // SAFETY: the places are plain memory that only this object gives up; the tables are read only.
@@ -42,11 +42,11 @@ impl HostObject {
             bss,
             unmapped: AtomicBool::new(false),
             table: std::ptr::null(),
-            entries: Box::default(),
+            records: Box::default(),
         };
         object.link(template)?;
         object.pre_load(template, context)?;
-        object.entries = image.kernels.iter().map(|kernel| object.find(&kernel.name)).collect();
+        object.records = image.kernels.iter().map(|kernel| object.find(&kernel.name)).collect();
         Ok(object)
     }
 
@@ -120,42 +120,37 @@ impl HostObject {
         Ok(())
     }
 
-    /// The entry of the kernel of that name.
-    fn find(&self, name: &CStr) -> Option<*const FuncCallbacks> {
+    /// The record of the kernel of that name.
+    fn find(&self, name: &CStr) -> Option<Record> {
         // SAFETY: the image handed this table over; it lies in the mapped object.
         unsafe {
             let table = &*self.table;
-            (0..table.nfuncs as usize)
+            let entry = (0..table.nfuncs as usize)
                 .map(|index| table.funcs.byte_add(index * table.func_size as usize))
-                .find(|entry| !(**entry).name.is_null() && CStr::from_ptr((**entry).name) == name)
+                .find(|entry| !(**entry).name.is_null() && CStr::from_ptr((**entry).name) == name)?;
+            Some(Record { callback: (*entry).on_arguments_change?, state: table.state })
         }
     }
 
-    /// Calls a kernel's callback on its parameters; the buffer must be as large as the kernel says.
+    /// Calls a kernel's callback on its parameters. Takes no lock: callbacks of many threads run at once.
     ///
     /// # Safety
     /// The object must be mapped, and `parameters` must hold the kernel's `buffer_size` bytes.
     #[inline]
     pub unsafe fn arguments_change(&self, kernel: usize, parameters: &mut [u8]) -> Answer {
-        let Some(entry) = self.entries[kernel] else { return Ok(()) };
-        // SAFETY: the caller keeps the object mapped.
-        unsafe { call_entry(entry, (*self.table).state, parameters) }
+        let Some(record) = &self.records[kernel] else { return Ok(()) };
+        let (api, size) = ((&raw const HOST_API).cast(), parameters.len() as u64);
+        // SAFETY: the caller keeps the object mapped, and the buffer is as large as the kernel asks for.
+        let result = unsafe { (record.callback)(api, record.state, size, parameters.as_mut_ptr()) };
+        // Guess: anything but 0 is an error.
+        if result == 0 { Ok(()) } else { Err(Code::LAUNCH_FAILED) }
     }
 }
 
-/// Calls an entry's callback.
-///
-/// # Safety
-/// The entry must lie in a mapped host object.
-#[inline]
-pub unsafe fn call_entry(entry: *const FuncCallbacks, state: *mut c_void, parameters: &mut [u8]) -> Answer {
-    // SAFETY: by the caller; volatile, so that a fault on a stale entry happens here.
-    let result = unsafe {
-        let Some(callback) = (&raw const (*entry).on_arguments_change).read_volatile() else { return Ok(()) };
-        callback((&raw const HOST_API).cast(), state, parameters.len() as u64, parameters.as_mut_ptr())
-    };
-    // Guess: anything but 0 is an error.
-    if result == 0 { Ok(()) } else { Err(Code::LAUNCH_FAILED) }
+/// What the driver keeps of a kernel's host code.
+struct Record {
+    callback: OnArgumentsChange,
+    state: *mut c_void,
 }
 
 impl Drop for HostObject {

@@ -1,10 +1,10 @@
 //! A cubin.
 
-use super::{Form, Image, Kernel, MODULE_BYTES, Parameter, computes};
+use super::{Computes, Form, Image, Kernel, MODULE_BYTES, Parameter, computes};
 use crate::device::Arch;
 use crate::error::{Answer, Code};
 use crate::host_object::Template;
-use cubin_image::{Cubin, Pointer};
+use cubin_image::{Cubin, PLANTED_DEVICE_FAULT, Pointer};
 use std::ffi::CString;
 
 /// ELF type of a linked cubin.
@@ -17,7 +17,7 @@ pub fn read(bytes: &[u8]) -> Answer<Image> {
         return Err(Code::INVALID_IMAGE);
     }
     let host = cubin.host_object().map(Template::new).transpose()?;
-    let kernels = cubin.kernels.iter().map(|found| kernel(found, host.is_some())).collect::<Answer<Vec<_>>>()?;
+    let kernels = cubin.kernels.iter().map(|found| kernel(found, host.is_some(), bytes)).collect::<Answer<Vec<_>>>()?;
     let code: u64 = cubin.kernels.iter().map(|kernel| kernel.text_size).fold(0, u64::saturating_add);
     Ok(Image {
         form: Form::Cubin,
@@ -28,7 +28,7 @@ pub fn read(bytes: &[u8]) -> Answer<Image> {
     })
 }
 
-fn kernel(found: &cubin_image::Kernel, tile: bool) -> Answer<Kernel> {
+fn kernel(found: &cubin_image::Kernel, tile: bool, image: &[u8]) -> Answer<Kernel> {
     let parameters: Vec<Parameter> = found
         .parameters
         .iter()
@@ -40,7 +40,10 @@ fn kernel(found: &cubin_image::Kernel, tile: bool) -> Answer<Kernel> {
         .collect();
     let user = found.user_param_bytes() as usize;
     Ok(Kernel {
-        computes: computes(&found.name, &parameters, tile),
+        computes: match planted_fault(found, image) {
+            true => Computes::IllegalAccess,
+            false => computes(&found.name, &parameters, tile),
+        },
         name: CString::new(found.name.as_str()).map_err(|_| Code::INVALID_IMAGE)?,
         buffer_size: (found.cbank_param_size as usize).max(user),
         parameters,
@@ -49,4 +52,10 @@ fn kernel(found: &cubin_image::Kernel, tile: bool) -> Answer<Kernel> {
         registers: found.registers.unwrap_or(32),
         shared_size: found.shared_size,
     })
+}
+
+/// Whether its code starts with the mark of the variant `device-fault`.
+fn planted_fault(kernel: &cubin_image::Kernel, image: &[u8]) -> bool {
+    let code = usize::try_from(kernel.text_offset).ok().and_then(|start| image.get(start..));
+    code.is_some_and(|code| code.starts_with(&PLANTED_DEVICE_FAULT))
 }

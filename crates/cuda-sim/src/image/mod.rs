@@ -36,6 +36,8 @@ pub enum Computes {
     AddTile,
     /// Nothing: it touches what its pointers point to.
     Touches,
+    /// Nothing: its code starts with the laboratory's mark of a planted illegal access (700).
+    IllegalAccess,
 }
 
 /// A kernel's parameter.

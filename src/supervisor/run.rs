@@ -1,0 +1,279 @@
+//! A whole run: one child after the other until the time is over, each trial written down before the next begins.
+
+use super::interrupt::{self, StopFlag, StopLevel};
+use super::record::{self, Recorder};
+use super::schedule::{Next, Schedule};
+use super::trial::{self, TrialSpec};
+use crate::capture::Surroundings;
+use crate::exit::Exit;
+use crate::journal::Progress;
+use crate::plan::{Order, RunPlan, SimSettings};
+use crate::store::{RunData, RunEnd, RunFolder, RunHeader, StoreError, TrialEnd, TrialRecord};
+use crate::vocabulary::{Call, Kind, Owner};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Children in a row that could not begin before the run gives up.
+const HOPELESS: usize = 3;
+
+/// Why a run could not be carried out at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The results folder cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A child cannot be started or watched.
+    #[error("cannot start a child: {0}")]
+    Trial(#[from] trial::TrialError),
+    /// Signals cannot be handled.
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The time was up, or a first Ctrl-C made it so.
+    TimeUp,
+    /// As many faults or children as were asked for, or nothing can be done here.
+    Enough,
+    /// A second Ctrl-C.
+    Interrupted,
+    /// SIGTERM, after saving.
+    Terminated,
+}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its records.
+    pub data: RunData,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Why it ended.
+    pub ending: Ending,
+    writer: RunFolder,
+}
+
+impl Ended {
+    /// Writes something made from the records beside them.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_report(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
+        self.writer.write_report(name, bytes)
+    }
+}
+
+/// Who is told how a run goes.
+pub trait Audience {
+    /// The child of this arm is this far; `elapsed` in seconds since the run's start.
+    fn progress(&mut self, elapsed: f64, arm: &str, progress: &Progress);
+    /// The same, asked for by a person (SIGUSR1).
+    fn status_now(&mut self, elapsed: f64, arm: &str, progress: &Progress);
+    /// A child is gone.
+    fn trial(&mut self, elapsed: f64, arm: &str, trial: &TrialRecord);
+}
+
+/// Runs a plan. `images` holds the bytes for each arm.
+///
+/// # Errors
+/// When nothing can be run or kept at all; whatever goes wrong in a child is a result, not an error.
+pub fn run(header: RunHeader, images: Vec<Arc<[u8]>>, audience: &mut dyn Audience) -> Result<Ended, RunError> {
+    let stop = StopFlag::new();
+    interrupt::heed_signals(&stop).map_err(RunError::Signals)?;
+    let plan = &header.plan;
+    let named: Vec<(String, &[u8])> =
+        header.images.iter().zip(&images).map(|(image, bytes)| (image.sha256.clone(), &**bytes)).collect();
+    let folder = RunFolder::create(&plan.out, &header, &named)?;
+    let mut run = Run {
+        began: Instant::now(),
+        schedule: Schedule::new(plan),
+        recorder: Recorder::default(),
+        around: surroundings(&header),
+        warnings: Vec::new(),
+        trials: Vec::new(),
+        folder,
+        header,
+        images,
+        stop,
+    };
+    let ending = run.until_over(audience)?;
+    Ok(run.end(ending))
+}
+
+/// The names of the files that matter in evidence.
+fn surroundings(header: &RunHeader) -> Surroundings {
+    let mut around = Surroundings::default();
+    around.known.driver = header.driver.path.canonicalize().ok();
+    around.known.worker = std::env::current_exe().ok();
+    around
+}
+
+/// A run under way.
+struct Run {
+    began: Instant,
+    schedule: Schedule,
+    recorder: Recorder,
+    around: Surroundings,
+    stop: Arc<StopFlag>,
+    folder: RunFolder,
+    header: RunHeader,
+    images: Vec<Arc<[u8]>>,
+    warnings: Vec<String>,
+    trials: Vec<TrialRecord>,
+}
+
+impl Run {
+    fn elapsed(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn until_over(&mut self, audience: &mut dyn Audience) -> Result<Ending, RunError> {
+        loop {
+            if let Some(ending) = self.over() {
+                return Ok(ending);
+            }
+            let Some(next) = self.schedule.next(self.elapsed()) else { return Ok(Ending::TimeUp) };
+            let trial = self.one_trial(&next, audience)?;
+            audience.trial(self.elapsed(), &self.header.plan.arms[trial.arm].name, &trial);
+            if let Err(e) = self.folder.append_trial(&trial) {
+                self.warnings.push(e.to_string());
+            }
+            self.trials.push(trial);
+        }
+    }
+
+    fn over(&self) -> Option<Ending> {
+        match (self.stop.level(), self.stop.exit_code()) {
+            (StopLevel::Run, _) => {}
+            (StopLevel::Finish, _) => return Some(Ending::TimeUp),
+            (StopLevel::Kill, Some(143)) => return Some(Ending::Terminated),
+            (StopLevel::Kill, _) => return Some(Ending::Interrupted),
+        }
+        let plan = &self.header.plan;
+        let faults: u64 = self.trials.iter().map(|t| t.faults.len() as u64).sum();
+        let enough = plan.max_faults.is_some_and(|max| faults >= max)
+            || plan.trials.is_some_and(|max| self.trials.len() as u64 >= max);
+        (enough || self.hopeless()).then_some(Ending::Enough)
+    }
+
+    /// Whether the last children did nothing, all for the same reason.
+    fn hopeless(&self) -> bool {
+        let tail = &self.trials[self.trials.len().saturating_sub(HOPELESS)..];
+        let refused = |t: &TrialRecord| matches!(t.end, TrialEnd::Exited { code } if code == 2);
+        tail.iter().any(refused) || tail.len() == HOPELESS && tail.iter().all(|t| !worked(t))
+    }
+
+    fn one_trial(&mut self, next: &Next, audience: &mut dyn Audience) -> Result<TrialRecord, RunError> {
+        let spec = self.spec(next);
+        let arm = &self.header.plan.arms[next.arm];
+        let (began, at) = (self.began, self.elapsed());
+        let mut observer = record::Observer {
+            recorder: &mut self.recorder,
+            folder: &self.folder,
+            tile: self.header.images[next.arm].host_object,
+            workload: &arm.workload,
+            tick: &mut |progress| audience.progress(began.elapsed().as_secs_f64(), &arm.name, progress),
+            written: Vec::new(),
+            soft_errors: Vec::new(),
+        };
+        let outcome = trial::run(spec, &mut observer)?;
+        Ok(observer.record(next, at, outcome))
+    }
+
+    fn spec(&self, next: &Next) -> TrialSpec {
+        let plan = &self.header.plan;
+        let arm = &plan.arms[next.arm];
+        let order = Order {
+            driver: self.header.driver.path.clone(),
+            device: plan.device,
+            image_path: arm.image.clone(),
+            workload: arm.workload.clone(),
+            seconds: next.seconds,
+            seed: next.seed,
+            child: next.number,
+            record: true,
+            alternate: None,
+        };
+        TrialSpec {
+            env: sim_environment(&plan.sim, next.number),
+            rlimits: plan.rlimits.clone(),
+            hang_after: Duration::try_from_secs_f64(plan.hang_after).unwrap_or(Duration::MAX),
+            observe: plan.observe,
+            core_dir: plan.core.then(|| self.folder.path().join("faults")),
+            around: self.around.clone(),
+            ..TrialSpec::new(order, self.images[next.arm].clone(), self.stop.clone())
+        }
+    }
+
+    fn end(mut self, ending: Ending) -> Ended {
+        let seconds = self.elapsed();
+        let exit = exit_code(&self.header.plan, &self.trials);
+        let end = RunEnd { exit_code: exit.code(), seconds, warnings: std::mem::take(&mut self.warnings) };
+        let mut soft_errors = Vec::new();
+        if let Err(e) = self.folder.finish(&end) {
+            soft_errors.push(e.to_string());
+        }
+        let folder = self.folder.path().to_owned();
+        let data = RunData { header: self.header, trials: self.trials, end: Some(end), soft_errors };
+        Ended { data, folder, ending, writer: self.folder }
+    }
+}
+
+/// What a child's simulated driver is told; a real one takes no notice.
+fn sim_environment(sim: &SimSettings, child: u64) -> Vec<(OsString, OsString)> {
+    let words = [("CUDA_SIM_BUG", &sim.bug), ("CUDA_SIM_PROFILE", &sim.profile), ("CUDA_SIM_DEVICE", &sim.device)];
+    let said = words.into_iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
+    said.chain([("CUDA_SIM_CHILD".into(), child.to_string().into())]).collect()
+}
+
+/// Whether a child finished at least one load with success.
+fn worked(trial: &TrialRecord) -> bool {
+    let done = |call: &Call| trial.calls.get(call).is_some_and(|c| c.count > c.errors);
+    done(&Call::Load) || done(&Call::LibraryLoad)
+}
+
+/// The exit code of what was found: the first that applies of `exit.rs`' order.
+pub fn exit_code(plan: &RunPlan, trials: &[TrialRecord]) -> Exit {
+    let exited = |wanted: i32| trials.iter().any(|t| matches!(t.end, TrialEnd::Exited { code } if code == wanted));
+    let faults = || trials.iter().filter(|t| !t.contaminated).flat_map(|t| &t.faults);
+    let mut exit = Exit::Clean;
+    if exited(70) {
+        exit = exit.or(Exit::Internal);
+    }
+    if exited(2) {
+        exit = exit.or(Exit::BadInput);
+    }
+    let all_refused = !trials.is_empty() && !trials.iter().any(worked);
+    let of_the_place = |owner: Owner| matches!(owner, Owner::Environment);
+    if all_refused
+        && faults().all(|f| f.facts.kind == Kind::ApiError && of_the_place(f.judgement.owner))
+        && faults().next().is_some()
+    {
+        return exit.or(Exit::CannotRun);
+    }
+    if faults().next().is_some() {
+        exit = exit.or(Exit::FaultFound);
+    }
+    if !enough_exposure(plan, trials) {
+        exit = exit.or(Exit::Inconclusive);
+    }
+    exit
+}
+
+/// Whether each arm met enough of what is being looked for that "no fault" says something.
+fn enough_exposure(plan: &RunPlan, trials: &[TrialRecord]) -> bool {
+    plan.arms.iter().enumerate().all(|(index, arm)| {
+        let of_arm = trials.iter().filter(|t| t.arm == index);
+        let exposure: u64 = if arm.workload.can_overlap() {
+            of_arm.map(|t| t.exposure.overlaps.launch_during_unload).sum()
+        } else {
+            of_arm.map(|t| t.calls.get(&Call::Launch).map_or(0, |c| c.count)).sum()
+        };
+        exposure >= plan.exposure_floor
+    })
+}

@@ -1,0 +1,7 @@
+//! The real binary, driven as a user drives it. One file a subject.
+
+use cubin_stress as _;
+
+mod inputs;
+mod runs;
+mod stress;
