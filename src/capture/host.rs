@@ -115,19 +115,28 @@ impl HostCode {
 
     /// Whether a mapping that is gone can have been this code, with `address` at one of its instructions. In words.
     fn explains(&self, mapping: &ExecutableMapping, address: u64) -> Option<String> {
-        let offset = address - mapping.start;
-        let whole_pages = self.size().next_multiple_of(PAGE);
         let anonymous = mapping.name == "//anon" || mapping.name.starts_with("/memfd:");
-        if !anonymous || mapping.length < self.size() || !self.boundaries.contains(&offset) {
+        if !anonymous || mapping.length < self.size() {
             return None;
         }
-        let size = if mapping.length == whole_pages { "exactly the size" } else { "at least the size" };
+        let exact = mapping.length == self.size().next_multiple_of(PAGE);
+        let inside = address - mapping.start;
+        // The kernel joins neighbouring areas and logs them as one: then this code may begin at any of its pages.
+        let offset = if exact { Some(inside) } else { self.offset_on_a_page(inside) };
+        let offset = offset.filter(|offset| self.boundaries.contains(offset))?;
+        let size = if exact { "exactly the size of that code" } else { "that code and its neighbours at once" };
         let name = self.name(offset).unwrap_or_else(|| format!("offset {offset:#x}"));
         Some(format!(
-            "host code of {} was mapped here: thread {} made {:#x}+{:#x} executable, {size} of that code, and the address is \
-             its {name}; nothing is mapped there now",
+            "host code of {} was mapped here: thread {} made {:#x}+{:#x} executable, {size}, and the address is its {name}; \
+             nothing is mapped there now",
             self.image_name, mapping.tid, mapping.start, mapping.length
         ))
+    }
+
+    /// The first instruction of this code that has the page offset of an address this far inside a joined mapping.
+    fn offset_on_a_page(&self, inside: u64) -> Option<u64> {
+        let pages = (0..self.size()).step_by(PAGE as usize);
+        pages.map(|page| page + inside % PAGE).filter(|offset| *offset <= inside).find(|o| self.boundaries.contains(o))
     }
 
     /// Whether an unmapped address has the page offset of one of its callbacks. In words.
@@ -278,6 +287,10 @@ mod tests {
         assert!(code.explains(&mapping(base, pages, "/usr/lib/libx.so"), base + callback).is_none());
         assert!(code.explains(&mapping(base, code.size() - 1, "//anon"), base + callback).is_none());
         assert!(code.explains(&mapping(base, pages, "//anon"), base + pages - 1).is_none());
+        let joined = mapping(base, 3 * pages, "//anon");
+        let words = code.explains(&joined, base + 2 * pages + callback).unwrap();
+        assert!(words.contains("its neighbours") && words.contains("ON_ARGUMENTS_CHANGE"), "{words}");
+        assert!(code.explains(&joined, base + 2 * pages + pages - 1).is_none());
         assert!(code.resembles(base + callback).unwrap().starts_with("inferred"));
         assert!(code.resembles(base + callback + 1).is_none());
     }

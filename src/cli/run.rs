@@ -158,7 +158,7 @@ fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refus
         seed: o.seed.unwrap_or_else(host::seed_from_clock),
         driver: o.driver.as_deref().map_or(d.driver, |driver| driver.parse().unwrap_or_default()),
         device: o.device.unwrap_or(d.device),
-        sim: sim_settings(o, images),
+        sim: sim_settings(o, images)?,
         max_faults: o.max_faults,
         trials: o.trials,
         hang_after: o.hang_after.unwrap_or(d.hang_after),
@@ -226,9 +226,32 @@ fn arm_options(text: &str) -> Result<(String, Options), Refused> {
     Ok((name.trim().to_owned(), parsed.options))
 }
 
-fn sim_settings(o: &Options, images: &[Image]) -> SimSettings {
+fn sim_settings(o: &Options, images: &[Image]) -> Result<SimSettings, Refused> {
+    let bugs = driver::embedded::bugs().iter().map(|bug| (bug.name, bug.keys));
+    check_setting("--sim-bug", "bugs", o.sim_bug.as_deref(), bugs)?;
+    let profiles = driver::embedded::profiles().iter().map(|profile| (profile.name, profile.keys));
+    check_setting("--sim-profile", "profiles", o.sim_profile.as_deref(), profiles)?;
     let device = o.sim_device.clone().or_else(|| images.iter().find_map(Image::arch_name));
-    SimSettings { bug: o.sim_bug.clone(), profile: o.sim_profile.clone(), device }
+    Ok(SimSettings { bug: o.sim_bug.clone(), profile: o.sim_profile.clone(), device })
+}
+
+/// A setting `NAME[:key=value,...]` of the simulated driver whose name or key it does not know is refused here, by name.
+fn check_setting(
+    flag: &str,
+    list: &str,
+    said: Option<&str>,
+    known: impl Iterator<Item = (&'static str, &'static [(&'static str, &'static str)])>,
+) -> Result<(), Refused> {
+    let Some(said) = said else { return Ok(()) };
+    let (name, pairs) = said.split_once(':').unwrap_or((said, ""));
+    let Some((_, keys)) = known.into_iter().find(|(other, _)| *other == name) else {
+        return Err(bad_input(format!("{flag} {name}: there is no such thing (see `stress sim {list}`)")));
+    };
+    let said_keys = pairs.split(',').filter(|pair| !pair.is_empty()).map(|pair| pair.split('=').next().unwrap_or(pair));
+    match said_keys.into_iter().find(|key| *key != "seed" && !keys.iter().any(|(known, _)| known == key)) {
+        Some(key) => Err(bad_input(format!("{flag} {name}: it has no key `{key}` (see `stress sim {list}`)"))),
+        None => Ok(()),
+    }
 }
 
 fn image_of<'a>(arm: &Arm, images: &'a [Image]) -> &'a Image {

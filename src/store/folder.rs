@@ -79,6 +79,11 @@ impl RunFolder {
         Ok(relative)
     }
 
+    /// Takes a fault's evidence back that turned out to be none.
+    pub fn remove_fault(&self, relative: &Path) {
+        let _ = fs::remove_file(self.path.join(relative));
+    }
+
     /// Adds a trial's line and syncs it. A line that could not be written whole is taken back.
     ///
     /// # Errors

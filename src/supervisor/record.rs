@@ -73,6 +73,14 @@ impl TrialObserver for Observer<'_> {
         }
     }
 
+    fn withdrawn(&mut self, number: u32) {
+        // The program handled the signal and went on: the trial's record says so, and this is no fault's evidence.
+        if let Some(at) = self.written.iter().position(|(other, _)| *other == number) {
+            let (_, path) = self.written.remove(at);
+            self.folder.remove_fault(&path);
+        }
+    }
+
     fn tick(&mut self, progress: &Progress) {
         (self.tick)(progress);
     }

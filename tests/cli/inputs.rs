@@ -69,13 +69,15 @@ fn an_absent_kernel_is_named_with_those_that_are_there() {
 fn bad_options_name_themselves() {
     let bench = Bench::new();
     let path = image("ptx/add.sm_120.cubin");
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 8] = [
         &["--threads", "0"],
         &["--grid", "0"],
         &["--context", "mine"],
         &["--rlimit", "nofile"],
         &["--args", "u8:1"],
         &["--hang-after", "soon"],
+        &["--sim-bug", "no-such-bug"],
+        &["--sim-profile", "none:no-such-key=1"],
     ];
     for case in cases {
         let ran = bench.run([&[path.to_str().unwrap(), "1"], case].concat()).expect(2);

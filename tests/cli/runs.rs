@@ -38,6 +38,8 @@ fn a_planted_race_is_found_and_only_in_the_tile_image() {
     let bench = Bench::new();
     let bug = ["--driver", "sim", "--sim-bug", "callback-list-race:force=1"];
     bench.run([&[path("tile/add.sm_120.cubin").as_str(), "10", "--max-faults", "1"], &bug[..]].concat()).expect(1);
+    let files = std::fs::read_dir(bench.path().join("results/latest/faults")).unwrap().count();
+    assert_eq!(files, 1, "one crash is captured once");
     let fault = &bench.latest()["faults"][0];
     assert_eq!(
         (&fault["kind"], &fault["place"], &fault["phase"]),
@@ -46,5 +48,5 @@ fn a_planted_race_is_found_and_only_in_the_tile_image() {
     assert_eq!(fault["signal"], libc::SIGSEGV);
     assert_eq!(fault["call"], "cuLaunchKernel");
     assert_eq!(fault["owner"], "driver");
-    bench.run([&[path("ptx/add.sm_120.cubin").as_str(), "1"], &bug[..]].concat()).expect(0);
+    bench.run([&[path("ptx/add.sm_120.cubin").as_str(), "1", "--exposure-floor", "1"], &bug[..]].concat()).expect(0);
 }
