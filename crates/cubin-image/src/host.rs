@@ -173,7 +173,7 @@ impl HostObject {
     }
 
     /// Reads the host object that stands at `offset` of the image's file. Errors name offsets of that file.
-    pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<HostObject, ImageError> {
+    pub fn parse(bytes: &[u8], offset: u64) -> Result<HostObject, ImageError> {
         HostObject::read(bytes, offset).map_err(|e| e.rebased(offset))
     }
 
