@@ -1,5 +1,6 @@
 //! What a user can say: one file a command, each flag defined once.
 
+mod inspect;
 pub mod meta;
 mod options;
 mod plan_file;
@@ -7,10 +8,12 @@ mod report;
 mod run;
 mod sim;
 mod span;
+mod variants;
 
 use crate::exit::Exit;
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Stress CUDA module load, launch and unload, and say whose fault it is when the process dies.
@@ -32,6 +35,10 @@ enum Command {
     Sim(sim::SimArgs),
     /// Show a run again from its folder.
     Report(report::ReportArgs),
+    /// Show what images are and in what they differ; runs no driver
+    Inspect(inspect::InspectArgs),
+    /// Make images that differ from one in one thing each
+    Variants(variants::VariantsArgs),
     /// Print completions for a shell
     Completions(meta::CompletionsArgs),
     /// Print the manual page
@@ -41,10 +48,25 @@ enum Command {
     /// The child's side; started by the supervisor only.
     #[command(hide = true)]
     Worker(NoArgs),
+    /// Calls an image's host callbacks on marked buffers; started by `inspect` only.
+    #[command(hide = true)]
+    ProbeCallbacks(NoArgs),
+    /// Becomes another program that dies with its parent; started for compilers and probes only.
+    #[command(hide = true)]
+    Leash(LeashArgs),
 }
 
 #[derive(Args, Debug)]
 struct NoArgs {}
+
+#[derive(Args, Debug)]
+struct LeashArgs {
+    /// The parent's process id
+    parent: i32,
+    /// Program and arguments
+    #[arg(last = true, required = true)]
+    words: Vec<OsString>,
+}
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
@@ -63,7 +85,11 @@ pub fn main() -> ExitCode {
         Some(Command::Completions(args)) => meta::completions(&args),
         Some(Command::Man(_)) => meta::man(),
         Some(Command::Schema(_)) => meta::schema(),
+        Some(Command::Inspect(args)) => inspect::main(&args),
+        Some(Command::Variants(args)) => variants::main(&args),
         Some(Command::Worker(_)) => return crate::worker::main(),
+        Some(Command::ProbeCallbacks(_)) => return crate::worker::probe::main(),
+        Some(Command::Leash(args)) => return crate::cubin::leash::main(args.parent, &args.words),
     };
     exit.into()
 }

@@ -1,6 +1,7 @@
 //! An image that a run can load.
 
 use super::file::{FileError, read_file};
+use crate::exit::Exit;
 use cubin_image::{Cubin, ImageError, ImageKind, Kernel};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -50,13 +51,29 @@ pub enum ImageProblem {
         present: Vec<String>,
     },
     /// Its host code is for another machine: exit code 3.
-    #[error("{}: its host object is for {machine}, this machine is {}", path.display(), std::env::consts::ARCH)]
+    #[error(
+        "{}: at offset {offset:#x}: expected a host object for {}, found one for {machine}",
+        path.display(),
+        std::env::consts::ARCH.replace('_', "-")
+    )]
     ForeignHost {
         /// The file.
         path: PathBuf,
+        /// File offset of the host object.
+        offset: u64,
         /// The machine that its host code is for.
         machine: String,
     },
+}
+
+impl ImageProblem {
+    /// The exit code that fits.
+    pub fn exit(&self) -> Exit {
+        match self {
+            ImageProblem::ForeignHost { .. } => Exit::CannotRun,
+            _ => Exit::BadInput,
+        }
+    }
 }
 
 /// An image, read.
@@ -84,8 +101,9 @@ impl Image {
             return Err(ImageProblem::Kind { path: path.to_owned(), kind });
         }
         let cubin = Cubin::parse(&bytes).map_err(|source| ImageProblem::Bytes { path: path.to_owned(), source })?;
-        if let Some(machine) = cubin.host_object().map(|host| host.machine).filter(|m| !m.is_native()) {
-            return Err(ImageProblem::ForeignHost { path: path.to_owned(), machine: machine.word() });
+        if let Some(host) = cubin.host_object().filter(|host| !host.machine.is_native()) {
+            let (offset, machine) = (host.offset, host.machine.word());
+            return Err(ImageProblem::ForeignHost { path: path.to_owned(), offset, machine });
         }
         let sha256 = hex(&Sha256::digest(&bytes));
         Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, cubin })
