@@ -22,7 +22,13 @@ fn compile(source: &Path, out: &Path, cpp: bool) {
     let mut command = build.get_compiler().to_command();
     let name = source.file_stem().expect("a source has a name");
     command.args(["-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-pthread", "-w"]);
-    command.arg(source).arg("-o").arg(out.join(name)).arg("-ldl");
+    let library = name.to_string_lossy().starts_with("lib");
+    let output = if library { format!("{}.so.1", name.to_string_lossy()).into() } else { name.to_owned() };
+    if library {
+        let soname = format!("-Wl,-soname,{}", output.to_string_lossy());
+        command.args(["-shared", "-fPIC", "-s", &soname]);
+    }
+    command.arg(source).arg("-o").arg(out.join(output)).arg("-ldl");
     let status = command.status().expect("a C compiler is there");
     assert!(status.success(), "{} does not compile", source.display());
 }

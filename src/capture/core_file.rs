@@ -135,12 +135,7 @@ fn program_header(kind: u32, flags: u32, offset: u64, address: u64, in_file: u64
 fn notes(pid: i32, threads: &[(i32, Registers)], trigger: &Trigger, maps: &Maps, auxv: &[u8]) -> Vec<u8> {
     let mut notes = Vec::new();
     for (index, (tid, registers)) in threads.iter().enumerate() {
-        note(
-            &mut notes,
-            "CORE",
-            NT_PRSTATUS,
-            &status(*tid, registers, if index == 0 { signal_of(trigger) } else { 0 }),
-        );
+        note(&mut notes, "CORE", NT_PRSTATUS, &status(*tid, registers, signal_of(trigger)));
         if index == 0 {
             note(&mut notes, "CORE", NT_PRPSINFO, &program(pid, *tid));
             note(&mut notes, "CORE", NT_SIGINFO, &signal_info(trigger));
@@ -175,7 +170,7 @@ fn signal_of(trigger: &Trigger) -> i32 {
     }
 }
 
-/// `struct elf_prstatus`.
+/// `struct elf_prstatus`. Every thread tells of the same signal, as in the kernel's cores: readers take the last one.
 fn status(tid: i32, registers: &Registers, signal: i32) -> Vec<u8> {
     let mut bytes = vec![0; 112];
     bytes[0..4].copy_from_slice(&signal.to_le_bytes());

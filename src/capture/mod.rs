@@ -71,9 +71,9 @@ pub struct Surroundings {
     pub modules: ModuleCache,
 }
 
-/// The program counter of a thread that stands still.
-pub fn program_counter(tid: i32) -> Option<u64> {
-    Registers::read(tid).ok().map(|registers| registers.pc())
+/// The registers of a thread that stands still; none where they cannot be read.
+pub fn registers_by_name(tid: i32) -> BTreeMap<String, u64> {
+    Registers::read(tid).map(|registers| registers.named()).unwrap_or_default()
 }
 
 /// Whether a thread that stands at its exit takes its whole process with it by its own will.

@@ -11,6 +11,8 @@ use gimli::{CfaRule, EvaluationResult, Expression, Register, RegisterRule, Value
 pub const MOST_FRAMES: usize = 256;
 /// Words looked at when a return address is scanned for: 4 KiB of stack.
 const SCAN_WORDS: u64 = 512;
+/// Return addresses tried.
+const MOST_CANDIDATES: usize = 32;
 
 /// What a walk may ask about the process.
 pub trait Process {
@@ -51,38 +53,73 @@ impl RawFrame {
 /// Registers of a frame; none where they cannot be known.
 pub type Known = [Option<u64>; 17];
 
+/// How a whole stack ends.
+const END: &str = "end of stack";
+
 /// Walks from these registers. Also answers why it ended.
 pub fn walk(process: &impl Process, registers: [u64; 17]) -> (Vec<RawFrame>, String) {
-    let mut known: Known = registers.map(Some);
-    let mut frames = Vec::new();
-    let (mut found, mut exact, mut scanned) = (Found::Registers, true, false);
+    let (mut frames, mut known) = (Vec::new(), registers.map(Some));
+    let stuck = match walk_from(process, &mut known, Found::Registers, &mut frames) {
+        Ok(()) => return (frames, END.to_owned()),
+        Err(stuck) => stuck,
+    };
+    let Some(sp) = stuck.uncovered_sp else { return (frames, stuck.why) };
+    // Old return addresses lie about on stacks: the one that leads to the end is the right one, failing that the nearest.
+    let mut nearest = None;
+    for mut next in return_addresses(process, &known, sp) {
+        let mut rest = Vec::new();
+        match walk_from(process, &mut next, Found::Scanned, &mut rest) {
+            Ok(()) => {
+                frames.append(&mut rest);
+                return (frames, END.to_owned());
+            }
+            Err(stuck) => nearest = nearest.or(Some((rest, stuck.why))),
+        }
+    }
+    let Some((mut rest, why)) = nearest else {
+        return (frames, format!("{}, no return address on the stack", stuck.why));
+    };
+    frames.append(&mut rest);
+    (frames, why)
+}
+
+/// Where a walk by tables got stuck.
+struct Stuck {
+    /// Stack pointer of a frame that no table covers; none where the walk ended for another reason.
+    uncovered_sp: Option<u64>,
+    why: String,
+}
+
+/// Walks by tables alone until the end of the stack. Leaves the registers of the last frame in `known`.
+fn walk_from(
+    process: &impl Process,
+    known: &mut Known,
+    mut found: Found,
+    frames: &mut Vec<RawFrame>,
+) -> Result<(), Stuck> {
+    let mut exact = found == Found::Registers;
     loop {
-        let (Some(pc), Some(sp)) = (known[PC], known[SP]) else { return (frames, "stack pointer lost".to_owned()) };
-        if frames.len() == MOST_FRAMES {
-            return (frames, format!("stopped after {MOST_FRAMES} frames"));
+        let stuck = |why: String| Err(Stuck { uncovered_sp: None, why });
+        let (Some(pc), Some(sp)) = (known[PC], known[SP]) else { return stuck("stack pointer lost".to_owned()) };
+        if frames.len() >= MOST_FRAMES {
+            return stuck(format!("stopped after {MOST_FRAMES} frames"));
         }
         let mut frame = RawFrame { pc, sp, found, signal_frame: false, exact };
-        let step = step(process, &known, frame.lookup());
+        let step = step(process, known, frame.lookup());
         frame.signal_frame = matches!(step, Ok(Step { signal_frame: true, .. }));
         frames.push(frame);
-        (known, found) = match step {
-            Ok(Step { end: true, .. }) => return (frames, "end of stack".to_owned()),
-            Ok(step) => {
-                if !step.signal_frame && step.known[SP].is_none_or(|next| next <= sp) {
-                    return (frames, format!("unwind tables lead nowhere at {pc:#x}"));
-                }
-                exact = step.signal_frame;
-                (step.known, Found::Cfi)
+        match step {
+            Ok(Step { end: true, .. }) => return Ok(()),
+            Ok(step) if step.known[PC] == Some(0) => return stuck(format!("a return address of zero above {pc:#x}")),
+            Ok(step) if !step.signal_frame && step.known[SP].is_none_or(|next| next <= sp) => {
+                return stuck(format!("unwind tables lead nowhere at {pc:#x}"));
             }
-            Err(Obstacle::NoTables) if !scanned => match scan(process, &known, sp) {
-                Some(next) => {
-                    (scanned, exact) = (true, false);
-                    (next, Found::Scanned)
-                }
-                None => return (frames, format!("no unwind tables at {pc:#x}, no return address on the stack")),
-            },
-            Err(obstacle) => return (frames, format!("{} at {pc:#x}", obstacle.text())),
-        };
+            Ok(step) => (*known, found, exact) = (step.known, Found::Cfi, step.signal_frame),
+            Err(Obstacle::NoTables) => {
+                return Err(Stuck { uncovered_sp: Some(sp), why: format!("no unwind tables at {pc:#x}") });
+            }
+            Err(obstacle) => return stuck(format!("{} at {pc:#x}", obstacle.text())),
+        }
     }
 }
 
@@ -141,11 +178,10 @@ fn step(process: &impl Process, known: &Known, lookup: u64) -> Result<Step, Obst
         }
         let return_address = fde.cie().return_address_register().0 as usize;
         let undefined = matches!(row.register(Register(return_address as u16)), Some(RegisterRule::Undefined));
-        let end = undefined || matches!(next[PC], Some(0));
-        if !end && next[PC].is_none() {
+        if !undefined && next[PC].is_none() {
             return Err(Obstacle::Lost(PC));
         }
-        Ok(Step { known: next, signal_frame: fde.is_signal_trampoline(), end })
+        Ok(Step { known: next, signal_frame: fde.is_signal_trampoline(), end: undefined })
     });
     stepped.ok_or(Obstacle::NoTables)?
 }
@@ -237,19 +273,20 @@ impl<P: Process> Evaluator<'_, P> {
     }
 }
 
-/// Looks for a return address on the stack: a word in code that unwind tables cover, just behind a call instruction.
-fn scan(process: &impl Process, known: &Known, sp: u64) -> Option<Known> {
+/// Words on the stack that may be return addresses, nearest first: in code that unwind tables cover, just behind a call
+/// instruction. Each with the registers of its frame.
+fn return_addresses<'a>(process: &'a impl Process, known: &'a Known, sp: u64) -> impl Iterator<Item = Known> + 'a {
     let start = sp.next_multiple_of(8);
-    for at in (0..SCAN_WORDS).map(|index| start.wrapping_add(index * 8)) {
-        let word = process.word(at)?;
-        if process.is_code(word) && follows_call(&process.before(word)) && covered(process, word) {
-            let mut next = *known;
-            next[PC] = Some(word);
-            next[SP] = Some(at.wrapping_add(8));
-            return Some(next);
-        }
-    }
-    None
+    let slots = (0..SCAN_WORDS).map(move |index| start.wrapping_add(index * 8));
+    let words = slots.map_while(|at| Some((at, process.word(at)?)));
+    let likely = words
+        .filter(|&(_, word)| process.is_code(word) && follows_call(&process.before(word)) && covered(process, word));
+    likely.take(MOST_CANDIDATES).map(|(at, word)| {
+        let mut next = *known;
+        next[PC] = Some(word);
+        next[SP] = Some(at.wrapping_add(8));
+        next
+    })
 }
 
 fn covered(process: &impl Process, return_address: u64) -> bool {

@@ -3,7 +3,9 @@
 //! Evidence is taken at a first chance, when nobody knows whether the program handles the signal. What a process dies of
 //! is the fault; a signal that it survived is only noted; one whose handler never came back is the cause of what follows.
 
+use super::tree::SignalStop;
 use crate::evidence::{EarlierSignal, Evidence, Trigger};
+use std::collections::BTreeMap;
 
 /// First-chance signals that are noted; a program that handles thousands must not fill memory.
 const MOST_SIGNALS: usize = 256;
@@ -67,6 +69,18 @@ impl Findings {
     /// Whether evidence of this signal was taken in a process and not yet judged.
     pub(super) fn has_open_signal(&self, process: i32, wanted: i32) -> bool {
         self.open_of(process).any(|evidence| is_signal(evidence, wanted))
+    }
+
+    /// Whether this is the signal of evidence that is still open, come again: a handler that resets the disposition and
+    /// returns, as run-time systems have, lets the same instruction fault a second time.
+    pub(super) fn is_again(&self, stop: &SignalStop, registers: &BTreeMap<String, u64>) -> bool {
+        let same = |evidence: &Evidence| {
+            let trigger =
+                Trigger::Signal { signal: stop.signal, si_code: stop.code, address: stop.address, sender: stop.sender };
+            let thread = evidence.threads.iter().find(|thread| thread.tid == stop.tid);
+            evidence.trigger == trigger && thread.is_some_and(|thread| thread.registers == *registers)
+        };
+        !registers.is_empty() && self.open_of(stop.process).any(same)
     }
 
     /// Whether the exit of a process was captured already.

@@ -22,7 +22,7 @@ use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
 use crate::journal::{Journal, JournalSpec, Progress, monotonic_ns};
 use crate::plan::{ContextKind, Observe};
 use crate::stats::OverlapSampler;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -180,20 +180,27 @@ impl<'a> Life<'a> {
         // First of all: from here on the other threads' last calls are safe.
         let frozen = self.journal.freeze();
         let SignalStop { process, tid, signal, code: si_code, .. } = stop;
-        let (at_ns, pc) = (monotonic_ns(), capture::program_counter(tid));
+        let (at_ns, registers) = (monotonic_ns(), capture::registers_by_name(tid));
         let mut number = None;
-        if !self.taken_ahead.remove(&tid) && self.findings.wants_more() && self.killed.is_none() {
+        let known = self.taken_ahead.remove(&tid) || self.is_again(&stop, &registers);
+        if !known && self.findings.wants_more() && self.killed.is_none() {
             number = Some(self.findings.next_number());
             let evidence = self.capture(process, Some(tid), trigger(&stop), None);
             self.show(evidence);
             self.second_faults(process, number);
             self.tree.resume(process);
         }
+        let pc = registers.get("rip").copied();
         self.findings.note(process, EarlierSignal { at_ns, tid, signal, si_code, pc, evidence: number });
         if frozen.and_then(|()| self.journal.thaw()).is_err() {
             self.soft_errors.push("the journal could not be frozen and thawed".to_owned());
         }
         self.tree.deliver(tid);
+    }
+
+    /// Whether this is a known fault come again after its handler reset itself.
+    fn is_again(&self, stop: &SignalStop, registers: &BTreeMap<String, u64>) -> bool {
+        self.findings.is_again(stop, registers) && !capture::process::catches(stop.process, stop.signal)
     }
 
     /// Other threads that faulted before they could be stopped: their signals are taken at the same standstill.

@@ -1,5 +1,8 @@
 //! The watching of children, on programs that fail in one chosen way each. One module a way.
 
+mod addresses;
+mod callbacks;
+mod cores;
 mod descendants;
 mod descriptors;
 mod handlers;

@@ -10,7 +10,7 @@ pub fn folder() -> &'static Path {
     Path::new(env!("OUT_DIR"))
 }
 
-/// The compiled program of this name: the name of its source without the extension.
+/// The compiled program of this name: the name of its source without the extension. Libraries end in `.so.1`.
 pub fn program(name: &str) -> PathBuf {
     folder().join(name)
 }
