@@ -8,7 +8,7 @@ use super::clock::{Clock, Moment};
 use super::layout::{CLOCK_MONOTONIC, CLOCK_TSC, CONTROL_AT, Control, Geometry, Header, MAGIC, MIN_RING, VERSION};
 use super::reader::{Journaled, Progress};
 use super::totals::Totals;
-use super::{CallWindow, ClockSource, Snapshot};
+use super::{CallLog, CallWindow, ClockSource, Snapshot};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::fs::File;
 use std::io;
@@ -111,6 +111,11 @@ impl Journal {
     /// Reads at most `calls` last calls of each thread, for exposure.
     pub fn window(&self, calls: usize) -> CallWindow {
         self.journaled().window(calls)
+    }
+
+    /// Writes the calls that were finished since the last time to a file of all calls.
+    pub fn drain_into(&self, log: &mut CallLog) {
+        self.journaled().drain_into(log);
     }
 
     /// Threads that have a record, the worker's main thread included.
