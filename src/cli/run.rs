@@ -110,7 +110,9 @@ fn run(args: &RunArgs) -> Result<Exit, Refused> {
         return Ok(Exit::Clean);
     }
     let by_arm: Vec<&Image> = plan.arms.iter().map(|arm| image_of(arm, &images)).collect();
-    check_kernels(&plan, &by_arm)?;
+    if let Err(refused) = check_kernels(&plan, &by_arm) {
+        return Err(with_leniency(refused, plan, &by_arm));
+    }
     let chosen = driver::choose(&plan.driver).map_err(|e| Refused { exit: Exit::CannotRun, text: e.to_string() })?;
     announce(&chosen, args.quiet);
     let header = header(plan, &by_arm, &chosen);
@@ -267,6 +269,16 @@ fn check_kernels(plan: &RunPlan, by_arm: &[&Image]) -> Result<(), Refused> {
         image.kernel(arm.workload.kernel.as_deref()).map_err(|e| bad_input(e.to_string()))?;
     }
     Ok(())
+}
+
+/// Asks the driver too, in a child, and adds what it says where that is worth knowing.
+fn with_leniency(refused: Refused, plan: RunPlan, by_arm: &[&Image]) -> Refused {
+    let Ok(chosen) = driver::choose(&plan.driver) else { return refused };
+    let bytes = by_arm.iter().map(|image| image.bytes.clone()).collect();
+    match supervise::first_words(header(plan, by_arm, &chosen), bytes) {
+        Some(words) => Refused { text: format!("{}\nstress: note: {words}", refused.text), ..refused },
+        None => refused,
+    }
 }
 
 fn announce(chosen: &Chosen, quiet: bool) {

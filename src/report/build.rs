@@ -1,7 +1,7 @@
 //! Makes the summary of a run from its records: the same for a run that just ended and for one that was killed.
 
 use super::summary::*;
-use crate::journal::empty_histogram;
+use crate::journal::{NoteKind, empty_histogram};
 use crate::plan::Arm as PlannedArm;
 use crate::store::{CallStats, FaultRecord, RunData, TrialEnd, TrialRecord};
 use crate::verdict::{ArmTally, over_run};
@@ -223,7 +223,8 @@ fn warnings(run: &RunData) -> Vec<String> {
     }
     for trial in &run.trials {
         let idle = trial.rounds == 0 && !trial.calls.iter().any(|(call, c)| *call == Call::Load && c.count > 0);
-        let first_words = trial.notes.first().map_or("no word from it", |n| n.text.as_str());
+        let words = trial.notes.iter().find(|n| n.kind != NoteKind::Info);
+        let first_words = words.map_or("no word from it", |n| n.text.as_str());
         if idle {
             warnings.push(format!("child {}: 0 iterations, {first_words}", trial.number));
         }

@@ -5,6 +5,7 @@
 
 mod events;
 mod findings;
+mod gate;
 mod handover;
 pub mod interrupt;
 mod life;

@@ -1,12 +1,13 @@
 //! A whole run: one child after the other until the time is over, each trial written down before the next begins.
 
+use super::gate::{self, Trust};
 use super::interrupt::{self, StopFlag, StopLevel};
 use super::record::{self, Recorder};
 use super::schedule::{Next, Schedule};
 use super::trial::{self, TrialSpec};
 use crate::capture::Surroundings;
 use crate::exit::Exit;
-use crate::journal::Progress;
+use crate::journal::{Note, NoteKind, Progress};
 use crate::plan::{Order, RunPlan, SimSettings};
 use crate::store::{RunData, RunEnd, RunFolder, RunHeader, StoreError, TrialEnd, TrialRecord};
 use crate::vocabulary::{Call, Kind, Owner};
@@ -96,6 +97,7 @@ pub fn run(header: RunHeader, images: Vec<Arc<[u8]>>, audience: &mut dyn Audienc
         around: surroundings(&header),
         warnings: Vec::new(),
         trials: Vec::new(),
+        tainted: false,
         folder,
         header,
         images,
@@ -103,6 +105,15 @@ pub fn run(header: RunHeader, images: Vec<Arc<[u8]>>, audience: &mut dyn Audienc
     };
     let ending = run.until_over(audience)?;
     Ok(run.end(ending))
+}
+
+/// What a child of the first arm has to say of a plan that does not fit its image: nothing is launched, nothing is kept.
+pub fn first_words(header: RunHeader, images: Vec<Arc<[u8]>>) -> Option<String> {
+    let next = Schedule::new(&header.plan).next(0.0)?;
+    let spec = trial_spec(&header, &images, &next, StopFlag::new(), surroundings(&header));
+    let outcome = trial::run(spec, &mut ()).ok()?;
+    let asked = |note: &&Note| note.kind == NoteKind::Info && note.call == Some(Call::GetFunction);
+    outcome.journal.notes.iter().find(asked).map(|note| note.text.clone())
 }
 
 /// The names of the files that matter in evidence.
@@ -125,6 +136,8 @@ struct Run {
     images: Vec<Arc<[u8]>>,
     warnings: Vec<String>,
     trials: Vec<TrialRecord>,
+    /// The trust gate failed.
+    tainted: bool,
 }
 
 impl Run {
@@ -141,9 +154,39 @@ impl Run {
             let trial = self.one_trial(&next, audience)?;
             audience.trial(self.elapsed(), &self.header.plan.arms[trial.arm].name, &trial);
             if let Err(e) = self.folder.append_trial(&trial) {
-                self.warnings.push(e.to_string());
+                self.warn(e.to_string());
             }
+            let lost = !matches!(trial.end, TrialEnd::Exited { .. });
             self.trials.push(trial);
+            if lost && self.header.plan.gate && self.over().is_none() && !self.trusted(&next) {
+                return Ok(Ending::Enough);
+            }
+        }
+    }
+
+    /// Whether host and device still do what they must after a child was lost.
+    fn trusted(&mut self, lost: &Next) -> bool {
+        let seen = self.trials.iter().find_map(|t| t.device.as_ref()).map(|device| device.arch.as_str());
+        let arch = seen.or(self.header.images[lost.arm].arch.as_deref());
+        let arch = arch.and_then(|name| name.strip_prefix("sm_")?.parse().ok());
+        match gate::check(&self.spec(lost), arch) {
+            Trust::Sound => true,
+            Trust::NotTried(why) => {
+                self.warn(why);
+                true
+            }
+            Trust::Broken(why) => {
+                self.warn(why);
+                self.tainted = true;
+                false
+            }
+        }
+    }
+
+    /// Says something once.
+    fn warn(&mut self, text: String) {
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
         }
     }
 
@@ -186,33 +229,14 @@ impl Run {
     }
 
     fn spec(&self, next: &Next) -> TrialSpec {
-        let plan = &self.header.plan;
-        let arm = &plan.arms[next.arm];
-        let order = Order {
-            driver: self.header.driver.path.clone(),
-            device: plan.device,
-            image_path: arm.image.clone(),
-            workload: arm.workload.clone(),
-            seconds: next.seconds,
-            seed: next.seed,
-            child: next.number,
-            record: true,
-            alternate: None,
-        };
-        TrialSpec {
-            env: sim_environment(&plan.sim, next.number),
-            rlimits: plan.rlimits.clone(),
-            hang_after: Duration::try_from_secs_f64(plan.hang_after).unwrap_or(Duration::MAX),
-            observe: plan.observe,
-            core_dir: plan.core.then(|| self.folder.path().join("faults")),
-            around: self.around.clone(),
-            ..TrialSpec::new(order, self.images[next.arm].clone(), self.stop.clone())
-        }
+        let spec = trial_spec(&self.header, &self.images, next, self.stop.clone(), self.around.clone());
+        TrialSpec { core_dir: self.header.plan.core.then(|| self.folder.path().join("faults")), ..spec }
     }
 
     fn end(mut self, ending: Ending) -> Ended {
         let seconds = self.elapsed();
-        let exit = exit_code(&self.header.plan, &self.trials);
+        let found = exit_code(&self.header.plan, &self.trials);
+        let exit = if self.tainted { found.or(Exit::Untrusted) } else { found };
         let end = RunEnd { exit_code: exit.code(), seconds, warnings: std::mem::take(&mut self.warnings) };
         let mut soft_errors = Vec::new();
         if let Err(e) = self.folder.finish(&end) {
@@ -221,6 +245,37 @@ impl Run {
         let folder = self.folder.path().to_owned();
         let data = RunData { header: self.header, trials: self.trials, end: Some(end), soft_errors };
         Ended { data, folder, ending, writer: self.folder }
+    }
+}
+
+/// What one child of a run is to be.
+fn trial_spec(
+    header: &RunHeader,
+    images: &[Arc<[u8]>],
+    next: &Next,
+    stop: Arc<StopFlag>,
+    around: Surroundings,
+) -> TrialSpec {
+    let plan = &header.plan;
+    let arm = &plan.arms[next.arm];
+    let order = Order {
+        driver: header.driver.path.clone(),
+        device: plan.device,
+        image_path: arm.image.clone(),
+        workload: arm.workload.clone(),
+        seconds: next.seconds,
+        seed: next.seed,
+        child: next.number,
+        record: true,
+        alternate: None,
+    };
+    TrialSpec {
+        env: sim_environment(&plan.sim, next.number),
+        rlimits: plan.rlimits.clone(),
+        hang_after: Duration::try_from_secs_f64(plan.hang_after).unwrap_or(Duration::MAX),
+        observe: plan.observe,
+        around,
+        ..TrialSpec::new(order, images[next.arm].clone(), stop)
     }
 }
 

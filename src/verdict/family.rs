@@ -21,7 +21,7 @@ pub fn of(facts: &Facts) -> Family {
     let beside = beside(facts);
     let what = match facts.kind {
         Kind::Crash => signal_name(facts.signal).to_owned(),
-        Kind::ApiError => format!("code {}", facts.code.unwrap_or(0)),
+        Kind::ApiError => facts.code.map_or("no way to begin".to_owned(), |code| format!("code {code}")),
         kind => kind.word().replace('_', " "),
     };
     let mut name = format!("{what} in {}", facts.phase.word().replace('_', " "));

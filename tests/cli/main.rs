@@ -2,6 +2,7 @@
 
 use cubin_stress as _;
 
+mod cases;
 mod inputs;
 mod runs;
 mod stress;

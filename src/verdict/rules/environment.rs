@@ -22,18 +22,17 @@ const CODES: &[(i32, &str)] = &[
 ];
 
 pub fn rule(facts: &Facts) -> Option<Judgement> {
-    let code = facts.code?;
-    let known = CODES.iter().find(|(known, _)| *known == code).map(|(_, next)| *next);
+    let known = facts.code.and_then(|code| CODES.iter().find(|(known, _)| *known == code));
     // Before the first module call nothing of the plan has happened yet: whatever fails there was there before.
-    let startup = (facts.phase == Phase::Startup).then_some("see `stress doctor`, and try --driver sim");
+    let startup = (facts.phase == Phase::Startup).then_some("see what `--driver` names, and try --driver sim");
     let early = matches!(facts.phase, Phase::Startup | Phase::Load | Phase::GetFunction);
-    let next = known.or(startup)?;
+    let next = known.map(|(_, next)| *next).or(startup)?;
     (facts.kind == Kind::ApiError && early).then(|| {
         judgement(
             Owner::Environment,
             Some(Confidence::Likely),
             "what the run stands on is not there",
-            lines([Some(format!("code {code} in {}", facts.phase)), facts.note.clone()]),
+            lines([facts.note.clone(), facts.code.map(|code| format!("code {code} in {}", facts.phase))]),
             next,
         )
     })
