@@ -95,7 +95,7 @@ impl CallbackListRace {
             unsafe { self.shape.free(record.cast(), size_of::<Record>()) };
         }
         if awaited {
-            self.meeting.hand(record as usize);
+            let _ = self.meeting.hand(record as usize);
         }
         self.meeting.stay_for_readers();
     }

@@ -64,8 +64,9 @@ impl Window {
 }
 
 const NOBODY: u32 = 0;
-const WAITING: u32 = 1;
-const HANDED: u32 = 2;
+const COMING: u32 = 1;
+const WAITING: u32 = 2;
+const HANDED: u32 = 3;
 
 /// Where readers and owners meet.
 pub struct Meeting {
@@ -133,8 +134,9 @@ impl Meeting {
             let _ = self.vain.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             return None;
         }
-        self.state.compare_exchange(NOBODY, WAITING, Ordering::SeqCst, Ordering::SeqCst).ok()?;
+        self.state.compare_exchange(NOBODY, COMING, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         self.own.store(own, Ordering::SeqCst);
+        self.state.store(WAITING, Ordering::SeqCst);
         wait::poll(PATIENCE, || self.state.load(Ordering::SeqCst) == HANDED);
         if self.state.compare_exchange(WAITING, NOBODY, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             self.vain.store(PAUSE_AFTER_VAIN, Ordering::Relaxed);
@@ -145,13 +147,18 @@ impl Meeting {
 
     /// As an owner: whether a forced reader waits for something that is not `mine`.
     pub fn is_awaited(&self, mine: usize) -> bool {
-        self.state.load(Ordering::SeqCst) == WAITING && self.own.load(Ordering::SeqCst) != mine
+        self.awaited_by().is_some_and(|own| own != mine)
     }
 
-    /// As an owner, after freeing: hands over what the waiting reader is to find.
-    pub fn hand(&self, freed: usize) {
+    /// As an owner: what a forced reader that waits said of itself.
+    pub fn awaited_by(&self) -> Option<usize> {
+        (self.state.load(Ordering::SeqCst) == WAITING).then(|| self.own.load(Ordering::SeqCst))
+    }
+
+    /// As an owner, after freeing: hands over what the waiting reader is to find; false where it waits no more.
+    pub fn hand(&self, freed: usize) -> bool {
         self.handed.store(freed, Ordering::SeqCst);
-        let _ = self.state.compare_exchange(WAITING, HANDED, Ordering::SeqCst, Ordering::SeqCst);
+        self.state.compare_exchange(WAITING, HANDED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// As the reader, once it survived what it was handed.
@@ -175,7 +182,7 @@ mod tests {
                 while !meeting.is_awaited(7) {
                     std::thread::yield_now();
                 }
-                meeting.hand(42);
+                assert!(meeting.hand(42));
             });
             let mut got = None;
             while got.is_none() && !owner.is_finished() {

@@ -83,7 +83,7 @@ impl ModuleTableRace {
         // SAFETY: the table no longer leads to the old block. That a launch may still read it is the bug.
         unsafe { self.shape.free(old.cast(), old_room * size_of::<Entry>()) };
         if awaited {
-            self.meeting.hand(old as usize);
+            let _ = self.meeting.hand(old as usize);
         }
         self.meeting.stay_for_readers();
     }

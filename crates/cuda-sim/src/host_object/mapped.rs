@@ -1,7 +1,7 @@
 //! A host object in memory: mapped, relocated, its table fetched by `on_pre_load`, unmapped with its module.
 #![allow(unsafe_code)] // writes code into memory and calls it
 
-use super::arena::{Kind, Place, arena, protect};
+use super::arena::{Kind, Place, arena};
 use super::callbacks::{Callbacks, HOST_API, HOST_API_VERSION, OnArgumentsChange};
 use super::template::{Spot, Target, Template};
 use crate::error::{Answer, Code};
@@ -48,6 +48,18 @@ impl HostObject {
         object.pre_load(template, context)?;
         object.records = image.kernels.iter().map(|kernel| object.find(&kernel.name)).collect();
         Ok(object)
+    }
+
+    /// Whether the image has host code for a kernel.
+    #[cfg(test)]
+    pub fn has_record(&self, kernel: usize) -> bool {
+        self.records[kernel].is_some()
+    }
+
+    /// Where its code begins.
+    #[cfg(test)]
+    pub fn code(&self) -> usize {
+        self.text.at as usize
     }
 
     /// Unmaps it; a second time does nothing.
@@ -100,8 +112,8 @@ impl HostObject {
             // SAFETY: a fix has eight bytes of room in its part.
             unsafe { place.cast::<u64>().write_unaligned(value) };
         }
-        protect(&self.text, Kind::Text)?;
-        protect(&self.tables, Kind::Tables)
+        arena(Kind::Text).finish(&self.text)?;
+        arena(Kind::Tables).finish(&self.tables)
     }
 
     fn pre_load(&mut self, template: &Template, context: u64) -> Answer {

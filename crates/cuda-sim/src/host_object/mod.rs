@@ -5,6 +5,8 @@ mod arena;
 mod callbacks;
 mod mapped;
 mod template;
+#[cfg(test)]
+mod tests;
 
 pub use mapped::HostObject;
 pub use template::Template;

@@ -25,6 +25,7 @@ pub fn read(bytes: &[u8]) -> Answer<Image> {
         kernels,
         host,
         device_bytes: code.clamp(MODULE_BYTES, 1 << 40),
+        undecoded: None,
     })
 }
 

@@ -29,9 +29,31 @@ pub fn intern(bytes: &[u8], device: &Device) -> Answer<Arc<Image>> {
     }
     let image = Arc::new(Image::read(bytes, device)?);
     let mut known = known().lock();
+    // Another thread may have read the same bytes meanwhile: equal bytes are one image.
+    if let Some(found) = known.iter().find(|known| *known.bytes == *bytes) {
+        return Ok(Arc::clone(&found.image));
+    }
     if known.len() == REMEMBERED {
         known.remove(0);
     }
     known.push(Arc::new(Known { bytes: bytes.into(), image: Arc::clone(&image) }));
     Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::PROFILES;
+
+    #[test]
+    fn equal_bytes_are_one_image_whichever_thread_reads_them_first() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cubins/ptx/add.sm_120.cubin");
+        let bytes = std::fs::read(path).unwrap();
+        let device = Device::new(&PROFILES[0], None).unwrap();
+        let images: Vec<Arc<Image>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| intern(&bytes, &device).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(images.iter().all(|image| Arc::ptr_eq(image, &images[0])));
+    }
 }

@@ -84,6 +84,8 @@ pub struct Image {
     pub host: Option<Template>,
     /// Device memory that its code takes, bytes.
     pub device_bytes: u64,
+    /// Bytes in which names of kernels stand undecoded.
+    pub undecoded: Option<Box<[u8]>>,
 }
 
 /// Device memory that a module takes at least, bytes: a driver hands it out in large pieces.
@@ -101,6 +103,12 @@ impl Image {
         }
     }
 
+    /// Reads a cubin.
+    #[cfg(test)]
+    pub fn read_cubin(bytes: &[u8]) -> Answer<Image> {
+        cubin::read(bytes)
+    }
+
     /// Whether the Tile IR compiler made it.
     pub fn is_tile(&self) -> bool {
         self.host.is_some() || self.form == Form::TileBytecode
@@ -115,8 +123,13 @@ impl Image {
         }
     }
 
-    /// The kernel of that name.
+    /// The kernel of that name. Of compiled forms whose names were not decoded, any name that occurs in the image stands for
+    /// the one kernel.
     pub fn find(&self, name: &std::ffi::CStr) -> Option<usize> {
+        if let Some(undecoded) = &self.undecoded {
+            let name = name.to_bytes();
+            return (!name.is_empty() && undecoded.windows(name.len()).any(|window| window == name)).then_some(0);
+        }
         self.kernels.iter().position(|kernel| kernel.name.as_c_str() == name)
     }
 }

@@ -18,7 +18,7 @@ pub fn read(bytes: &[u8], device: &Device) -> Answer<Image> {
         return Err(Code::NO_BINARY_FOR_GPU);
     }
     let kernels = ptx.entries.iter().map(kernel).collect::<Answer<Vec<_>>>()?;
-    Ok(Image { form: Form::Ptx, arch, kernels, host: None, device_bytes: MODULE_BYTES })
+    Ok(Image { form: Form::Ptx, arch, kernels, host: None, device_bytes: MODULE_BYTES, undecoded: None })
 }
 
 fn kernel(entry: &cubin_image::PtxEntry) -> Answer<Kernel> {
