@@ -116,6 +116,9 @@ options! {
     /// Limit a child's resource, such as nofile=256 (repeatable)
     #[arg(long, value_name = "NAME=N", value_parser = rlimit, num_args = 1)]
     rlimit: Vec<ResourceLimit>,
+    /// How sure a difference between arms must be; the run ends when it is [default: 0.99]
+    #[arg(long, value_name = "P", value_parser = confidence, env = "STRESS_CONFIDENCE")]
+    confidence: f64,
     /// Fewest overlaps (or launches, where the plan allows no overlap) for a run without a fault to pass [default: 100]
     #[arg(long, value_name = "N", env = "STRESS_EXPOSURE_FLOOR")]
     exposure_floor: u64,
@@ -148,6 +151,11 @@ pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         // "unknown variant `x`, expected one of `a`, `b`" says what a user needs to know.
         e.to_string()
     })
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|p| (0.5..=0.999_999).contains(p));
+    value.ok_or_else(|| format!("`{text}` is not between 0.5 and 0.999999"))
 }
 
 fn on_off(text: &str) -> Result<bool, String> {

@@ -173,6 +173,7 @@ fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refus
         core: o.core.unwrap_or(d.core),
         rlimits: o.rlimit.clone().unwrap_or(d.rlimits),
         out: o.out.clone().unwrap_or(d.out),
+        confidence: o.confidence.unwrap_or(d.confidence),
         exposure_floor: o.exposure_floor.unwrap_or(d.exposure_floor),
         arms,
     })

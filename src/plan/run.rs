@@ -98,6 +98,8 @@ pub struct RunPlan {
     pub rlimits: Vec<ResourceLimit>,
     /// Folder in which the run's folder is made.
     pub out: PathBuf,
+    /// How sure a difference between arms must be, 0.5 to 1: the run ends when it is.
+    pub confidence: f64,
     /// Fewest calls of the yardstick for a run without a fault to be a pass.
     pub exposure_floor: u64,
 }
@@ -122,6 +124,7 @@ impl Default for RunPlan {
             core: false,
             rlimits: Vec::new(),
             out: PathBuf::from("results"),
+            confidence: 0.99,
             exposure_floor: 100,
         }
     }

@@ -3,8 +3,10 @@
 use super::summary::*;
 use crate::journal::{NoteKind, empty_histogram};
 use crate::plan::Arm as PlannedArm;
+use crate::stats::{Answer, Level, Life, TEST, per_million, seconds_to_first_fault};
 use crate::store::{CallStats, FaultRecord, RunData, TrialEnd, TrialRecord};
-use crate::verdict::{ArmTally, over_run};
+use crate::supervisor::compare::{self, Pair};
+use crate::verdict::{ArmFacts, ArmTally, Contrast, Relation, over_run};
 use crate::vocabulary::{Call, Phase};
 use std::collections::BTreeMap;
 
@@ -18,7 +20,9 @@ pub fn summary(run: &RunData) -> Summary {
     let of_arm = |arm: usize| run.trials.iter().filter(move |t| t.arm == arm).collect::<Vec<_>>();
     let arms: Vec<Arm> = plan.arms.iter().enumerate().map(|(i, arm)| arm_summary(run, i, arm, &of_arm(i))).collect();
     let tallies: Vec<ArmTally> = arms.iter().enumerate().map(|(i, arm)| tally(arm, &of_arm(i))).collect();
-    let verdict = over_run(&tallies);
+    let pairs = compare::pairs(plan, &run.trials);
+    let contrasts: Vec<Contrast> = pairs.iter().map(|pair| contrast(run, &arms, pair)).collect();
+    let verdict = over_run(&tallies, &contrasts);
     let mut driver = header.driver.clone();
     driver.device = run.trials.iter().find_map(|t| t.device.clone());
     driver.bug = plan.sim.bug.clone();
@@ -35,7 +39,7 @@ pub fn summary(run: &RunData) -> Summary {
         families: families(run),
         faults: faults(run),
         arms,
-        comparison: None,
+        comparison: pairs.first().map(|pair| comparison(run, pair)),
         verdict: Verdict {
             owner: verdict.owner,
             confidence: verdict.confidence,
@@ -68,7 +72,7 @@ fn arm_summary(run: &RunData, index: usize, arm: &PlannedArm, trials: &[&TrialRe
         verified: trials.iter().map(|t| t.verified).sum(),
         exposure: exposure(arm, trials),
         faults,
-        faults_per_million_launches: per_million(faults, launches),
+        faults_per_million_launches: per_million(faults, launches, Level::USUAL).into(),
         seconds_to_first_fault: first_fault(trials),
         calls,
     }
@@ -123,14 +127,60 @@ fn calls_of<'a>(stats: impl Iterator<Item = &'a CallStats>) -> Calls {
     out
 }
 
-/// The rate without its interval, until the statistics room gives one.
-fn per_million(faults: u64, launches: u64) -> Interval {
-    let best = if launches > 0 { faults as f64 * 1e6 / launches as f64 } else { 0.0 };
-    Interval { low: 0.0, best, high: None }
+fn first_fault(trials: &[&TrialRecord]) -> Option<MedianInterval> {
+    let life = |t: &&TrialRecord| match t.faults.first() {
+        Some(fault) => Life { seconds: fault.after_seconds, faulted: true },
+        None => Life { seconds: t.seconds, faulted: false },
+    };
+    let lives: Vec<Life> = trials.iter().map(life).collect();
+    lives.iter().any(|l| l.faulted).then(|| seconds_to_first_fault(&lives, Level::USUAL))
 }
 
-fn first_fault(_trials: &[&TrialRecord]) -> Option<MedianInterval> {
-    None
+fn arm_facts(run: &RunData, index: usize) -> ArmFacts {
+    let (arm, image) = (&run.header.plan.arms[index], &run.header.images[index]);
+    ArmFacts {
+        name: arm.name.clone(),
+        tile: image.host_object,
+        image: image.sha256.clone(),
+        workload: arm.workload.clone(),
+    }
+}
+
+fn contrast(run: &RunData, arms: &[Arm], pair: &Pair) -> Contrast {
+    let (first, second) = pair.test.decided();
+    let relation = match pair.test.answer() {
+        Answer::Different if first > second => Relation::FirstHigher,
+        Answer::Different => Relation::SecondHigher,
+        Answer::Alike => Relation::Alike,
+        Answer::NotYet => Relation::Open,
+    };
+    Contrast {
+        first: arm_facts(run, 0),
+        second: arm_facts(run, pair.other),
+        relation,
+        faults: (arms[0].faults, arms[pair.other].faults),
+        p_value: pair.test.p_value(),
+    }
+}
+
+fn comparison(run: &RunData, pair: &Pair) -> Comparison {
+    let plan = &run.header.plan;
+    let answered = compare::all_answered(&compare::pairs(plan, &run.trials));
+    let needed = pair.test.seconds_needed(0.9, last_moment(&run.trials));
+    let stopped_because = match (answered, needed) {
+        (true, _) => "the answer is clear".to_owned(),
+        (false, Some(seconds)) => {
+            format!("the time was over; at the rates seen {seconds:.0} s more would do with 90 % power")
+        }
+        (false, None) => "the time was over; too few faults were seen to say how much longer it would take".to_owned(),
+    };
+    Comparison {
+        blocks: pair.test.blocks(),
+        rate_ratio: pair.test.rate_ratio(),
+        p_value: (pair.test.blocks() > 0).then(|| pair.test.p_value()),
+        test: TEST.to_owned(),
+        stopped_because,
+    }
 }
 
 fn tally(arm: &Arm, trials: &[&TrialRecord]) -> ArmTally {

@@ -3,6 +3,7 @@
 //! Names and units are the public surface: they change only with [`SCHEMA`]'s number. Built by `build.rs` from what the
 //! store holds, so that a killed run reads the same as a finished one.
 
+pub use crate::stats::{MedianInterval, RateRatio};
 pub use crate::store::{Device, Driver, Host, Image};
 use crate::vocabulary::{Confidence, Kind, Owner, Phase, Place};
 use schemars::JsonSchema;
@@ -122,15 +123,12 @@ pub struct Interval {
     pub high: Option<f64>,
 }
 
-/// A median with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MedianInterval {
-    /// The median; none: not reached.
-    pub median: Option<f64>,
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit; none: unbounded.
-    pub high: Option<f64>,
+impl From<crate::stats::Interval> for Interval {
+    fn from(interval: crate::stats::Interval) -> Interval {
+        // JSON has no infinity.
+        let high = interval.high.is_finite().then_some(interval.high);
+        Interval { low: interval.low, best: interval.best, high }
+    }
 }
 
 /// One fault.
@@ -212,17 +210,6 @@ pub struct Comparison {
     pub test: String,
     /// Why it stopped.
     pub stopped_because: String,
-}
-
-/// A ratio of two rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RateRatio {
-    /// Lower limit.
-    pub low: f64,
-    /// Best estimate; none: the second arm had no fault.
-    pub best: Option<f64>,
-    /// Upper limit; none: unbounded.
-    pub high: Option<f64>,
 }
 
 /// Whose fault it is, over the whole run.

@@ -15,6 +15,7 @@ pub fn text(summary: &Summary, folder: Option<&Path>) -> String {
     for family in &summary.families {
         family_text(&mut out, family, summary);
     }
+    comparison_text(&mut out, summary);
     verdict_text(&mut out, summary);
     for warning in &summary.warnings {
         line(&mut out, format_args!("warning: {warning}"));
@@ -153,6 +154,26 @@ fn fault_text(out: &mut String, f: &Fault) {
     if let Some(file) = &f.evidence_file {
         line(out, format_args!("    stacks and calls: {}", file.display()));
     }
+}
+
+fn comparison_text(out: &mut String, s: &Summary) {
+    let Some(c) = &s.comparison else { return };
+    let number = |x: Option<f64>, none: &str| x.map_or(none.to_owned(), |x| format!("{x:.2}"));
+    let ratio = format!(
+        "{} ({:.2} to {})",
+        number(c.rate_ratio.best, "unbounded"),
+        c.rate_ratio.low,
+        number(c.rate_ratio.high, "unbounded")
+    );
+    let p = c.p_value.map_or("none".to_owned(), |p| format!("{p:.2e}"));
+    line(
+        out,
+        format_args!(
+            "\n{} against {}: rate ratio {ratio}, p = {p} at any time, {} blocks",
+            s.arms[0].name, s.arms[1].name, c.blocks
+        ),
+    );
+    line(out, format_args!("  {}", c.stopped_because));
 }
 
 fn verdict_text(out: &mut String, s: &Summary) {

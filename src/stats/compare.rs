@@ -19,7 +19,7 @@ pub struct Tally {
 }
 
 /// A ratio of two rates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateRatio {
     /// Lower limit.
     pub low: f64,

@@ -24,7 +24,7 @@ pub struct Life {
 }
 
 /// A median with its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MedianInterval {
     /// The median; none: no fault was seen.
     pub median: Option<f64>,

@@ -3,6 +3,7 @@
 //! Never loads the driver and never runs a child's code. `tree.rs` watches any process tree; `trial.rs` is one life of our
 //! own worker on top of it.
 
+pub mod compare;
 mod events;
 mod findings;
 mod gate;

@@ -1,5 +1,6 @@
 //! A whole run: one child after the other until the time is over, each trial written down before the next begins.
 
+use super::compare;
 use super::gate::{self, Trust};
 use super::interrupt::{self, StopFlag, StopLevel};
 use super::record::{self, Recorder};
@@ -201,7 +202,8 @@ impl Run {
         let faults: u64 = self.trials.iter().map(|t| t.faults.len() as u64).sum();
         let enough = plan.max_faults.is_some_and(|max| faults >= max)
             || plan.trials.is_some_and(|max| self.trials.len() as u64 >= max);
-        (enough || self.hopeless()).then_some(Ending::Enough)
+        let answered = self.schedule.between_blocks() && compare::all_answered(&compare::pairs(plan, &self.trials));
+        (enough || answered || self.hopeless()).then_some(Ending::Enough)
     }
 
     /// Whether the last children did nothing, all for the same reason.

@@ -66,6 +66,11 @@ impl Schedule {
         Some(Next { number, arm, block: self.block - 1, seed: self.block_seed, seconds })
     }
 
+    /// Whether the last block is whole.
+    pub fn between_blocks(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     fn begin_block(&mut self) {
         self.waiting = (0..self.arms).collect();
         self.random.shuffle(&mut self.waiting);

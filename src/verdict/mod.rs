@@ -4,12 +4,14 @@
 //! journal makes it *likely*; a contrast between arms that chance does not explain makes it *established*.
 
 mod contract;
+mod contrast;
 mod facts;
 mod family;
 mod over_run;
 mod rules;
 
 pub use contract::{Violation, check};
+pub use contrast::{ArmFacts, Contrast, Relation};
 pub use facts::{Facts, JournalWord, of_evidence, of_note};
 pub use family::{Family, of as family_of};
 pub use over_run::{ArmTally, over_run};

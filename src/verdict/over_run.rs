@@ -1,6 +1,6 @@
 //! One judgement over all arms of a run.
 
-use super::Judgement;
+use super::{Contrast, Judgement};
 use crate::vocabulary::{Confidence, Owner};
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ pub struct ArmTally {
     pub faults: Vec<Judgement>,
 }
 
-/// Judges a run by the faults of its arms.
-pub fn over_run(arms: &[ArmTally]) -> Judgement {
+/// Judges a run by the faults of its arms and by what changes their rate.
+pub fn over_run(arms: &[ArmTally], contrasts: &[Contrast]) -> Judgement {
     let faults: Vec<&Judgement> = arms.iter().flat_map(|arm| &arm.faults).collect();
     if faults.is_empty() {
         return nothing_found(arms);
@@ -43,12 +43,35 @@ pub fn over_run(arms: &[ArmTally]) -> Judgement {
             .filter(|(other, _)| **other != owner)
             .map(|(other, theirs)| format!("against: {} of {} faults point to {other}", theirs.len(), faults.len())),
     );
+    evidence.extend(contrasts.iter().map(Contrast::line));
     evidence.extend(arms.iter().map(arm_line));
-    Judgement { owner, confidence: confidence(owner, best), text: best.text.clone(), evidence, next: best.next.clone() }
+    let confidence = confidence(owner, best, contrasts);
+    let text = match contrasts.iter().find_map(Contrast::says) {
+        Some(says) => format!("{}: {says}", best.text),
+        None => best.text.clone(),
+    };
+    Judgement { owner, confidence, text, evidence, next: next(best, confidence) }
 }
 
-fn confidence(owner: Owner, best: &Judgement) -> Option<Confidence> {
-    if owner == Owner::Insufficient { None } else { best.confidence }
+/// Place and a legal journal are *likely*; with a contrast that chance does not explain they are *established*. A place alone
+/// is raised one step by it. What a contrast does not bear on (a missing library, an illegal call) stays as it is.
+fn confidence(owner: Owner, best: &Judgement, contrasts: &[Contrast]) -> Option<Confidence> {
+    let sure = contrasts.iter().any(Contrast::is_sure);
+    let borne_on = matches!(owner, Owner::Driver | Owner::CudaTile);
+    match best.confidence {
+        _ if owner == Owner::Insufficient => None,
+        Some(Confidence::Likely) if sure && borne_on => Some(Confidence::Established),
+        Some(Confidence::Suspected) if sure && borne_on => Some(Confidence::Likely),
+        other => other,
+    }
+}
+
+fn next(best: &Judgement, confidence: Option<Confidence>) -> String {
+    match (best.owner, confidence) {
+        (Owner::Driver, Some(Confidence::Established)) => "send the run's folder to the driver's authors; meanwhile --lock unload shows whether a lock around unloads helps".to_owned(),
+        (Owner::CudaTile, Some(Confidence::Established)) => "send the image and the run's folder to NVIDIA/cuda-tile".to_owned(),
+        _ => best.next.clone(),
+    }
 }
 
 fn arm_line(arm: &ArmTally) -> String {
