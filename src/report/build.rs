@@ -6,6 +6,7 @@ use crate::plan::Arm as PlannedArm;
 use crate::stats::{Answer, Level, Life, TEST, per_million, seconds_to_first_fault};
 use crate::store::{CallStats, FaultRecord, RunData, TrialEnd, TrialRecord};
 use crate::supervisor::compare::{self, Pair};
+use crate::supervisor::outline::Outline;
 use crate::verdict::{ArmFacts, ArmTally, Contrast, Relation, over_run};
 use crate::vocabulary::{Call, Phase};
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ pub fn summary(run: &RunData) -> Summary {
     let of_arm = |arm: usize| run.trials.iter().filter(move |t| t.arm == arm).collect::<Vec<_>>();
     let arms: Vec<Arm> = plan.arms.iter().enumerate().map(|(i, arm)| arm_summary(run, i, arm, &of_arm(i))).collect();
     let tallies: Vec<ArmTally> = arms.iter().enumerate().map(|(i, arm)| tally(arm, &of_arm(i))).collect();
-    let pairs = compare::pairs(plan, &run.trials);
+    let outlines: Vec<Outline> = run.trials.iter().map(Outline::from).collect();
+    let pairs = compare::pairs(plan, &outlines);
     let contrasts: Vec<Contrast> = pairs.iter().map(|pair| contrast(run, &arms, pair)).collect();
     let verdict = over_run(&tallies, &contrasts);
     let mut driver = header.driver.clone();
@@ -39,7 +41,7 @@ pub fn summary(run: &RunData) -> Summary {
         families: families(run),
         faults: faults(run),
         arms,
-        comparison: pairs.first().map(|pair| comparison(run, pair)),
+        comparison: pairs.first().map(|pair| comparison(run, pair, compare::all_answered(&pairs))),
         verdict: Verdict {
             owner: verdict.owner,
             confidence: verdict.confidence,
@@ -163,9 +165,7 @@ fn contrast(run: &RunData, arms: &[Arm], pair: &Pair) -> Contrast {
     }
 }
 
-fn comparison(run: &RunData, pair: &Pair) -> Comparison {
-    let plan = &run.header.plan;
-    let answered = compare::all_answered(&compare::pairs(plan, &run.trials));
+fn comparison(run: &RunData, pair: &Pair, answered: bool) -> Comparison {
     let needed = pair.test.seconds_needed(0.9, last_moment(&run.trials));
     let stopped_because = match (answered, needed) {
         (true, _) => "the answer is clear".to_owned(),

@@ -4,12 +4,14 @@
 //! own worker on top of it.
 
 pub mod compare;
+mod ending;
 mod events;
 mod findings;
 mod gate;
 mod handover;
 pub mod interrupt;
 mod life;
+pub mod outline;
 mod reap;
 mod record;
 pub mod run;

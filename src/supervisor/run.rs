@@ -1,17 +1,19 @@
 //! A whole run: one child after the other until the time is over, each trial written down before the next begins.
 
 use super::compare;
+use super::ending::exit_code;
 use super::gate::{self, Trust};
 use super::interrupt::{self, StopFlag, StopLevel};
+use super::outline::Outline;
 use super::record::{self, Recorder};
 use super::schedule::{Next, Schedule};
 use super::trial::{self, TrialSpec};
 use crate::capture::Surroundings;
 use crate::exit::Exit;
 use crate::journal::{Note, NoteKind, Progress};
-use crate::plan::{Order, RunPlan, SimSettings};
-use crate::store::{RunData, RunEnd, RunFolder, RunHeader, StoreError, TrialEnd, TrialRecord};
-use crate::vocabulary::{Call, Kind, Owner};
+use crate::plan::{Order, SimSettings};
+use crate::store::{self, RunData, RunEnd, RunFolder, RunHeader, StoreError, TrialEnd, TrialRecord};
+use crate::vocabulary::Call;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -98,6 +100,8 @@ pub fn run(header: RunHeader, images: Vec<Arc<[u8]>>, audience: &mut dyn Audienc
         around: surroundings(&header),
         warnings: Vec::new(),
         trials: Vec::new(),
+        arch: None,
+        unsaved: Vec::new(),
         tainted: false,
         folder,
         header,
@@ -136,7 +140,11 @@ struct Run {
     header: RunHeader,
     images: Vec<Arc<[u8]>>,
     warnings: Vec<String>,
-    trials: Vec<TrialRecord>,
+    trials: Vec<Outline>,
+    /// Architecture of the device, once a child has seen it.
+    arch: Option<String>,
+    /// Records that could not be written: kept here, so that the summary has them all the same.
+    unsaved: Vec<TrialRecord>,
     /// The trust gate failed.
     tainted: bool,
 }
@@ -154,21 +162,27 @@ impl Run {
             let Some(next) = self.schedule.next(self.elapsed()) else { return Ok(Ending::TimeUp) };
             let trial = self.one_trial(&next, audience)?;
             audience.trial(self.elapsed(), &self.header.plan.arms[trial.arm].name, &trial);
-            if let Err(e) = self.folder.append_trial(&trial) {
-                self.warn(e.to_string());
-            }
             let lost = !matches!(trial.end, TrialEnd::Exited { .. });
-            self.trials.push(trial);
+            self.keep(trial);
             if lost && self.header.plan.gate && self.over().is_none() && !self.trusted(&next) {
                 return Ok(Ending::Enough);
             }
         }
     }
 
+    /// Puts a record on disk and keeps its outline.
+    fn keep(&mut self, trial: TrialRecord) {
+        self.trials.push(Outline::from(&trial));
+        self.arch = self.arch.take().or_else(|| trial.device.as_ref().map(|device| device.arch.clone()));
+        if let Err(e) = self.folder.append_trial(&trial) {
+            self.warn(e.to_string());
+            self.unsaved.push(trial);
+        }
+    }
+
     /// Whether host and device still do what they must after a child was lost.
     fn trusted(&mut self, lost: &Next) -> bool {
-        let seen = self.trials.iter().find_map(|t| t.device.as_ref()).map(|device| device.arch.as_str());
-        let arch = seen.or(self.header.images[lost.arm].arch.as_deref());
+        let arch = self.arch.as_deref().or(self.header.images[lost.arm].arch.as_deref());
         let arch = arch.and_then(|name| name.strip_prefix("sm_")?.parse().ok());
         match gate::check(&self.spec(lost), arch) {
             Trust::Sound => true,
@@ -199,7 +213,7 @@ impl Run {
             (StopLevel::Kill, _) => return Some(Ending::Interrupted),
         }
         let plan = &self.header.plan;
-        let faults: u64 = self.trials.iter().map(|t| t.faults.len() as u64).sum();
+        let faults: u64 = self.trials.iter().map(|t| u64::from(t.faults)).sum();
         let enough = plan.max_faults.is_some_and(|max| faults >= max)
             || plan.trials.is_some_and(|max| self.trials.len() as u64 >= max);
         let answered = self.schedule.between_blocks() && compare::all_answered(&compare::pairs(plan, &self.trials));
@@ -209,8 +223,7 @@ impl Run {
     /// Whether the last children did nothing, all for the same reason.
     fn hopeless(&self) -> bool {
         let tail = &self.trials[self.trials.len().saturating_sub(HOPELESS)..];
-        let refused = |t: &TrialRecord| matches!(t.end, TrialEnd::Exited { code } if code == 2);
-        tail.iter().any(refused) || tail.len() == HOPELESS && tail.iter().all(|t| !worked(t))
+        tail.iter().any(|t| t.exit == Some(2)) || tail.len() == HOPELESS && tail.iter().all(|t| !t.worked)
     }
 
     fn one_trial(&mut self, next: &Next, audience: &mut dyn Audience) -> Result<TrialRecord, RunError> {
@@ -240,12 +253,19 @@ impl Run {
         let found = exit_code(&self.header.plan, &self.trials);
         let exit = if self.tainted { found.or(Exit::Untrusted) } else { found };
         let end = RunEnd { exit_code: exit.code(), seconds, warnings: std::mem::take(&mut self.warnings) };
-        let mut soft_errors = Vec::new();
-        if let Err(e) = self.folder.finish(&end) {
-            soft_errors.push(e.to_string());
-        }
+        let finished = self.folder.finish(&end);
         let folder = self.folder.path().to_owned();
-        let data = RunData { header: self.header, trials: self.trials, end: Some(end), soft_errors };
+        // The records are read back, so that what the summary says is what the folder holds.
+        let mut data = store::read(&folder).unwrap_or_else(|e| RunData {
+            header: self.header.clone(),
+            trials: Vec::new(),
+            end: None,
+            soft_errors: vec![e.to_string()],
+        });
+        data.end = Some(end);
+        data.trials.append(&mut self.unsaved);
+        data.trials.sort_by_key(|trial| trial.number);
+        data.soft_errors.extend(finished.err().map(|e| e.to_string()));
         Ended { data, folder, ending, writer: self.folder }
     }
 }
@@ -286,51 +306,4 @@ fn sim_environment(sim: &SimSettings, child: u64) -> Vec<(OsString, OsString)> {
     let words = [("CUDA_SIM_BUG", &sim.bug), ("CUDA_SIM_PROFILE", &sim.profile), ("CUDA_SIM_DEVICE", &sim.device)];
     let said = words.into_iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into())));
     said.chain([("CUDA_SIM_CHILD".into(), child.to_string().into())]).collect()
-}
-
-/// Whether a child finished at least one load with success.
-fn worked(trial: &TrialRecord) -> bool {
-    let done = |call: &Call| trial.calls.get(call).is_some_and(|c| c.count > c.errors);
-    done(&Call::Load) || done(&Call::LibraryLoad)
-}
-
-/// The exit code of what was found: the first that applies of `exit.rs`' order.
-pub fn exit_code(plan: &RunPlan, trials: &[TrialRecord]) -> Exit {
-    let exited = |wanted: i32| trials.iter().any(|t| matches!(t.end, TrialEnd::Exited { code } if code == wanted));
-    let faults = || trials.iter().filter(|t| !t.contaminated).flat_map(|t| &t.faults);
-    let mut exit = Exit::Clean;
-    if exited(70) {
-        exit = exit.or(Exit::Internal);
-    }
-    if exited(2) {
-        exit = exit.or(Exit::BadInput);
-    }
-    let all_refused = !trials.is_empty() && !trials.iter().any(worked);
-    let of_the_place = |owner: Owner| matches!(owner, Owner::Environment);
-    if all_refused
-        && faults().all(|f| f.facts.kind == Kind::ApiError && of_the_place(f.judgement.owner))
-        && faults().next().is_some()
-    {
-        return exit.or(Exit::CannotRun);
-    }
-    if faults().next().is_some() {
-        exit = exit.or(Exit::FaultFound);
-    }
-    if !enough_exposure(plan, trials) {
-        exit = exit.or(Exit::Inconclusive);
-    }
-    exit
-}
-
-/// Whether each arm met enough of what is being looked for that "no fault" says something.
-fn enough_exposure(plan: &RunPlan, trials: &[TrialRecord]) -> bool {
-    plan.arms.iter().enumerate().all(|(index, arm)| {
-        let of_arm = trials.iter().filter(|t| t.arm == index);
-        let exposure: u64 = if arm.workload.can_overlap() {
-            of_arm.map(|t| t.exposure.overlaps.launch_during_unload).sum()
-        } else {
-            of_arm.map(|t| t.calls.get(&Call::Launch).map_or(0, |c| c.count)).sum()
-        };
-        exposure >= plan.exposure_floor
-    })
 }

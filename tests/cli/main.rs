@@ -3,6 +3,8 @@
 use cubin_stress as _;
 
 mod cases;
+mod endings;
+mod faults;
 mod inputs;
 mod runs;
 mod stress;
