@@ -27,7 +27,7 @@ pub use process::{Before, before_stop};
 pub use symbols::demangle;
 
 use crate::evidence::{AddressClass, Bytes, Evidence, ProcessFacts, Thread, Trigger, Watch};
-use crate::journal::{Snapshot, monotonic_ns};
+use crate::journal::{LastWords, Snapshot, monotonic_ns};
 use crate::vocabulary::Place;
 use memory::Memory;
 use registers::Registers;
@@ -48,6 +48,8 @@ pub struct Moment<'a> {
     pub trigger: Trigger,
     /// How it is watched.
     pub watch: Watch,
+    /// What a handler in the process wrote down, where it may not be traced.
+    pub written: Option<LastWords>,
     /// Threads that stand still under this thread's tracing.
     pub standing: &'a [i32],
     /// What was read of the threads before they were stopped.
@@ -116,7 +118,7 @@ pub fn bare(moment: Moment<'_>) -> Evidence {
 /// Takes all that can be taken. Never fails: what could not be taken is said in the evidence.
 pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>) -> Evidence {
     let pid = moment.pid;
-    let (standing, before) = (moment.standing, moment.before.clone());
+    let (standing, before, written) = (moment.standing, moment.before.clone(), moment.written);
     let mut evidence = bare(moment);
     // A leader that ended before its threads has no memory any more: ask through a thread that has.
     let through = evidence.tid.or(standing.first().copied()).unwrap_or(pid);
@@ -124,8 +126,15 @@ pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>)
     let mut stacks = Stacks::new(pid, through, &memory, around, log);
     let mut faulting = None;
     for tid in process::threads_of(pid) {
-        let registers = registers_of(tid, standing, &mut stacks.soft_errors);
+        let registers = match written {
+            Some(words) if words.tid == tid => Some(Registers::written(&words.registers)),
+            _ => registers_of(tid, standing, &mut stacks.soft_errors),
+        };
         evidence.threads.push(thread(&mut stacks, tid, registers.as_ref(), &before, evidence.journal.as_ref()));
+        if written.is_some_and(|words| words.tid == tid) {
+            let known = |name: &String| !["fs_base", "gs_base", "orig_rax"].contains(&name.as_str());
+            evidence.threads.last_mut().into_iter().for_each(|thread| thread.registers.retain(|name, _| known(name)));
+        }
         if Some(tid) == evidence.tid {
             faulting = registers;
         }

@@ -34,6 +34,18 @@ impl Registers {
         Ok(Registers { raw: unsafe { raw.assume_init() } })
     }
 
+    /// As a handler in the process wrote them down: in the journal's order. The others are not known and read as 0.
+    pub fn written(words: &[u64; crate::journal::REGISTERS]) -> Registers {
+        // SAFETY: user_regs_struct is plain integers, of which zeros are valid.
+        let mut raw = unsafe { MaybeUninit::<libc::user_regs_struct>::zeroed().assume_init() };
+        [raw.rax, raw.rdx, raw.rcx, raw.rbx, raw.rsi, raw.rdi, raw.rbp, raw.rsp] =
+            *words.first_chunk().expect("eighteen");
+        [raw.r8, raw.r9, raw.r10, raw.r11, raw.r12, raw.r13, raw.r14, raw.r15] =
+            words[8..16].try_into().expect("eighteen");
+        [raw.rip, raw.eflags] = words[16..].try_into().expect("eighteen");
+        Registers { raw }
+    }
+
     /// Program counter.
     pub fn pc(&self) -> u64 {
         self.raw.rip

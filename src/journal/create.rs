@@ -89,7 +89,7 @@ impl Journal {
         self.set(offset_of!(Control, stop), 1)
     }
 
-    fn set(&self, offset: usize, value: u32) -> io::Result<()> {
+    pub(super) fn set(&self, offset: usize, value: u32) -> io::Result<()> {
         self.file.write_all_at(&value.to_le_bytes(), (CONTROL_AT + offset) as u64)
     }
 
@@ -121,6 +121,11 @@ impl Journal {
     /// Threads that have a record, the worker's main thread included.
     pub fn threads(&self) -> usize {
         self.geometry.blocks
+    }
+
+    /// Bytes of it, not to be trusted.
+    pub(super) fn copy(&self, offset: usize, length: usize) -> io::Result<Vec<u8>> {
+        self.journaled().copy(offset, length)
     }
 
     fn journaled(&self) -> Journaled<'_, File> {

@@ -3,6 +3,7 @@
 //! ```text
 //! 0        Header     what this is, the clock; read by the worker once
 //! 4096     Control    freeze and stop words (written by the supervisor), began and finished (written by the worker)
+//! 6144     LastWords  signal and registers of a dying child that is not traced
 //! 8192     Notes      a counter, then NOTE_SLOTS slots of 512 bytes
 //! ...      Threads    one block a thread: state word, counters, latency buckets, ring; the last block is the main thread's
 //! ```
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// First eight bytes of a journal.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"stressJ\x01");
 /// Changes with every change of this file.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Slots for notes.
 pub(super) const NOTE_SLOTS: usize = 256;
 /// Bytes of words in a note.
@@ -138,6 +139,8 @@ pub(super) struct Geometry {
 }
 
 pub(super) const CONTROL_AT: usize = PAGE;
+/// Last words of a dying child: in the control page, behind the control.
+pub(super) const LAST_WORDS_AT: usize = CONTROL_AT + PAGE / 2;
 pub(super) const NOTES_AT: usize = 2 * PAGE;
 const NOTE_SLOTS_AT: usize = NOTES_AT + 64;
 const THREADS_AT: usize = (NOTE_SLOTS_AT + NOTE_SLOTS * size_of::<NoteSlot>()).next_multiple_of(PAGE);

@@ -8,6 +8,7 @@
 mod call_log;
 mod clock;
 mod create;
+mod last_words;
 mod latency;
 mod layout;
 mod notes;
@@ -20,6 +21,7 @@ mod writer;
 pub use call_log::{CallBlock, CallBlocks, CallLog, CallLogEnd, FULL_RING, read_calls};
 pub use clock::monotonic_ns;
 pub use create::{Journal, JournalSpec};
+pub use last_words::{DeathBed, GATE_OPEN, GATE_UNTRACED, LastWords, REGISTERS};
 pub use latency::{HIGHEST_NS, HotCall, SIGNIFICANT_DIGITS, empty_histogram};
 pub use reader::{Progress, ThreadProgress};
 pub use snapshot::{CallRecord, CallTotals, ClockSource, InFlight, Note, NoteKind, Snapshot, ThreadSnapshot};

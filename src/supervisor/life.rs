@@ -8,6 +8,8 @@
 //!                    captured, observer told, delivered --> running or ended
 //! ```
 
+mod untraced;
+
 use super::events::Events;
 use super::findings::Findings;
 use super::handover::{self, Handover};
@@ -107,7 +109,8 @@ impl<'a> Life<'a> {
 
     fn open(&mut self) -> Result<(), TrialError> {
         if let Some(error) = self.tree.refused() {
-            self.soft_errors.push(format!("ptrace was refused ({error}): the child is watched by its status alone"));
+            self.soft_errors
+                .push(format!("ptrace was refused ({error}): only a handler in the child can say what it dies of"));
         }
         if self.spec.observe == Observe::Full {
             match ExecLog::of(self.tree.root()) {
@@ -223,11 +226,20 @@ impl<'a> Life<'a> {
         self.tail.drain();
         let is_root = process == self.tree.root();
         let standing = self.tree.standing(process);
+        let written = self.tree.refused().and_then(|_| self.journal.last_words());
+        let written = written.filter(|words| Some(words.tid) == tid);
         let moment = Moment {
             pid: process,
             tid,
             trigger,
-            watch: if self.tree.traced() { Watch::Ptrace } else { Watch::Status },
+            watch: if self.tree.traced() {
+                Watch::Ptrace
+            } else if written.is_some() {
+                Watch::Handler
+            } else {
+                Watch::Status
+            },
+            written,
             standing: &standing,
             before,
             journal: is_root.then(|| self.journal.snapshot(self.spec.last_calls)),
@@ -291,6 +303,9 @@ impl<'a> Life<'a> {
         self.timings.began_ns = self.timings.began_ns.or(progress.began_ns);
         self.journal.sample_overlaps(&mut self.sampler);
         self.observer.tick(&progress);
+        if self.tree.refused().is_some() {
+            self.hear_last_words();
+        }
         if self.killed.is_some() {
             return;
         }
@@ -402,6 +417,7 @@ impl<'a> Life<'a> {
             tid: None,
             trigger,
             watch,
+            written: None,
             standing: &[],
             before: Default::default(),
             journal: Some(self.journal.snapshot(self.spec.last_calls)),

@@ -5,6 +5,7 @@
 //! tells it that the supervisor is gone.
 #![allow(unsafe_code)] // posix_spawn has no safe form.
 
+use crate::journal::{GATE_OPEN, GATE_UNTRACED};
 use libc::{c_char, c_int, pid_t};
 use std::ffi::CString;
 use std::io;
@@ -39,7 +40,13 @@ impl Gate {
 
     /// Lets the child go. The gate stays with the caller: while it lives, the child sees no end of file.
     pub fn open(&self) -> io::Result<()> {
-        rustix::io::write(&self.0, b"g")?;
+        rustix::io::write(&self.0, &[GATE_OPEN])?;
+        Ok(())
+    }
+
+    /// Lets it go, and asks it to write its own last words, since it could not be traced.
+    pub fn open_untraced(&self) -> io::Result<()> {
+        rustix::io::write(&self.0, &[GATE_UNTRACED])?;
         Ok(())
     }
 }

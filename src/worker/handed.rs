@@ -1,7 +1,7 @@
 //! What the supervisor hands down: the gate, the order, the image, the journal, each through its own descriptor.
 
 use super::image::Image;
-use crate::journal::JournalWriter;
+use crate::journal::{GATE_UNTRACED, JournalWriter};
 use crate::plan::Order;
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,14 +17,29 @@ pub const JOURNAL: RawFd = 5;
 /// Read end of a pipe: one byte lets the worker begin, its end (the supervisor is gone) ends it.
 pub const GATE: RawFd = 6;
 
-/// Waits at the gate. False: the supervisor is gone, or there never was one.
-pub(super) fn pass_gate() -> io::Result<bool> {
+/// What came through the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// The supervisor is gone.
+    Shut,
+    /// Begin.
+    Open,
+    /// Begin, and write your own last words if it comes to that.
+    Untraced,
+}
+
+/// Waits at the gate.
+pub(super) fn pass_gate() -> io::Result<Gate> {
     // Should the supervisor die while ptrace does not see to it that this process goes too.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     // SAFETY: by the contract with the supervisor the descriptor is ours; nobody else in this process uses it.
     let mut gate = unsafe { open(GATE) }?;
     let mut byte = [0];
-    Ok(gate.read(&mut byte)? == 1)
+    Ok(match gate.read(&mut byte)? {
+        0 => Gate::Shut,
+        _ if byte[0] == GATE_UNTRACED => Gate::Untraced,
+        _ => Gate::Open,
+    })
 }
 
 /// Reads the order.

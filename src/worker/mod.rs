@@ -11,6 +11,7 @@ mod crew;
 mod handed;
 mod image;
 mod kept;
+mod last_words;
 mod lock;
 mod order_check;
 mod pace;
@@ -26,6 +27,7 @@ mod verify;
 pub use handed::{GATE, IMAGE, JOURNAL, ORDER};
 
 use crate::journal::JournalWriter;
+use handed::Gate;
 use std::io;
 use std::process::ExitCode;
 use trouble::Failure;
@@ -59,11 +61,15 @@ fn die_plainly() {
 
 fn worker() -> io::Result<u8> {
     die_plainly();
-    if !handed::pass_gate()? {
+    let gate = handed::pass_gate()?;
+    if gate == Gate::Shut {
         return Ok(INTERNAL);
     }
     let order = handed::order()?;
     let journal = handed::journal()?;
+    if gate == Gate::Untraced {
+        last_words::install(&journal);
+    }
     let done = match handed::image(&order)? {
         Ok(image) => run::run(&order, &image, journal),
         Err(reason) => Err(Failure::plan(reason)),

@@ -10,5 +10,6 @@ mod leaving;
 mod signals;
 mod stopping;
 mod threads;
+mod untraced;
 mod victim;
 mod worker;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn spec(image: &str, seconds: f64, bug: Option<&str>) -> TrialSpec {
+pub fn spec(image: &str, seconds: f64, bug: Option<&str>) -> TrialSpec {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cubins").join(image);
     let order = Order {
         driver: driver::choose(&DriverChoice::Sim).unwrap().path,
@@ -36,7 +36,7 @@ fn call_of(evidence: &Evidence, index: usize) -> Option<Call> {
 }
 
 /// The calls in flight of the faulting thread and of the workload's other threads.
-fn calls(evidence: &Evidence) -> (Option<Call>, Vec<Call>) {
+pub fn calls(evidence: &Evidence) -> (Option<Call>, Vec<Call>) {
     let index = faulting(evidence).journal_thread.expect("the faulting thread has a record");
     let others = (0..evidence.journal.as_ref().unwrap().threads.len()).filter(|&other| other != index);
     (call_of(evidence, index), others.filter_map(|other| call_of(evidence, other)).collect())
