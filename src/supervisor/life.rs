@@ -219,6 +219,7 @@ impl<'a> Life<'a> {
 
     /// Takes evidence of a process, whose threads stand still afterwards.
     fn capture(&mut self, process: i32, tid: Option<i32>, trigger: Trigger, follows: Option<u32>) -> Evidence {
+        let at_ns = monotonic_ns();
         let standing = self.tree.standing(process);
         let before = capture::before_stop(process, &standing);
         let soft_errors = self.tree.stop(process, STOP_LIMIT);
@@ -247,6 +248,7 @@ impl<'a> Life<'a> {
             soft_errors,
         };
         let mut evidence = capture::capture(moment, &self.around, self.log.as_ref());
+        evidence.at_ns = at_ns;
         evidence.number = self.findings.next_number();
         if let Some(folder) = &self.spec.core_dir {
             let name = format!("core.{process}.{}", evidence.number);
