@@ -12,7 +12,7 @@ use super::target::Misfit;
 use super::trouble::{Failure, direct};
 use crate::driver::library::version_text;
 use crate::journal::{JournalWriter, NoteKind, ThreadWriter};
-use crate::plan::{ApiStyle, Order};
+use crate::plan::{ApiStyle, Order, Verify};
 use crate::vocabulary::Call;
 use crossbeam::channel::{self, RecvTimeoutError, Sender};
 use crossbeam::sync::WaitGroup;
@@ -49,6 +49,11 @@ pub(super) fn run(order: &Order, image: &Image, journal: JournalWriter) -> Resul
     };
     let script = (!workload.script.is_empty()).then(|| Script::new(workload, &target.layout)).transpose();
     let script = script.map_err(|text| Failure::plan(format!("script: {text}")))?;
+    if workload.verify != Verify::Off && !target.layout.adds {
+        let name = target.kernel.to_string_lossy();
+        let text = format!("results are not checked: what {name} computes on these arguments is not known");
+        journal.note(NoteKind::Info, None, Some(Call::Verify), 0, 0, 0, &text);
+    }
     let (stage, context) = setup::begin(order, image, &journal, &mut pen)?;
     let crew = Crew {
         order,
