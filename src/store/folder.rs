@@ -1,6 +1,7 @@
 //! Writing a run's folder.
 
 use super::{RunEnd, RunHeader, TrialRecord};
+use crate::plan::JournalKind;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -49,7 +50,8 @@ impl RunFolder {
         fs::create_dir_all(out).map_err(at(out))?;
         let path = out.join(&header.run_id);
         fs::create_dir(&path).map_err(at(&path))?;
-        for folder in ["images", "faults"] {
+        let calls = (header.plan.journal == JournalKind::Full).then_some("calls");
+        for folder in ["images", "faults"].into_iter().chain(calls) {
             let folder = path.join(folder);
             fs::create_dir(&folder).map_err(at(&folder))?;
         }
@@ -67,6 +69,11 @@ impl RunFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file that holds every call of a trial, where the run keeps them.
+    pub fn calls(&self, trial: u64) -> PathBuf {
+        calls_file(&self.path, trial)
     }
 
     /// Writes a fault's evidence and syncs it; gives its path relative to the folder.
@@ -118,6 +125,11 @@ impl RunFolder {
         write_synced(&path, bytes)?;
         Ok(path)
     }
+}
+
+/// The file that holds every call of a trial, in the run's folder.
+pub fn calls_file(run: &Path, trial: u64) -> PathBuf {
+    run.join(format!("calls/{trial:06}.calls"))
 }
 
 fn to_json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, StoreError> {

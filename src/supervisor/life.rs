@@ -21,7 +21,7 @@ use super::trial::{End, KillReason, Timings, TrialError, TrialObserver, TrialOut
 use super::watchdog::{Finding, Watchdog};
 use crate::capture::{self, ExecLog, HostCode, Moment, Surroundings};
 use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
-use crate::journal::{Journal, JournalSpec, Progress, monotonic_ns};
+use crate::journal::{CallLog, Journal, JournalSpec, Progress, monotonic_ns};
 use crate::plan::{ContextKind, Observe};
 use crate::stats::OverlapSampler;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,7 @@ pub(super) struct Life<'a> {
     findings: Findings,
     around: Surroundings,
     sampler: OverlapSampler,
+    call_log: Option<CallLog>,
     killed: Option<KillReason>,
     status: Option<i32>,
     paused: Option<(i32, u64)>,
@@ -85,6 +86,7 @@ impl<'a> Life<'a> {
             findings: Findings::default(),
             around: surroundings(spec),
             sampler: OverlapSampler::new(spec.order.workload.context != ContextKind::PerThread),
+            call_log: None,
             killed: None,
             status: None,
             paused: None,
@@ -108,6 +110,12 @@ impl<'a> Life<'a> {
     }
 
     fn open(&mut self) -> Result<(), TrialError> {
+        if let Some(path) = &self.spec.call_log {
+            match CallLog::create(path, u64::MAX) {
+                Ok(log) => self.call_log = Some(log),
+                Err(error) => self.soft_errors.push(format!("calls are not kept: {error}")),
+            }
+        }
         if let Some(error) = self.tree.refused() {
             self.soft_errors
                 .push(format!("ptrace was refused ({error}): only a handler in the child can say what it dies of"));
@@ -304,6 +312,7 @@ impl<'a> Life<'a> {
         let progress = self.journal.progress();
         self.timings.began_ns = self.timings.began_ns.or(progress.began_ns);
         self.journal.sample_overlaps(&mut self.sampler);
+        self.call_log.iter_mut().for_each(|log| self.journal.drain_into(log));
         self.observer.tick(&progress);
         if self.tree.refused().is_some() {
             self.hear_last_words();
@@ -380,6 +389,7 @@ impl<'a> Life<'a> {
         let (journal, totals) = (self.journal.snapshot(self.spec.last_calls), self.journal.totals());
         self.journal.sample_overlaps(&mut self.sampler);
         let exposure = self.sampler.exposure(&totals);
+        self.close_call_log();
         self.timings.began_ns = self.timings.began_ns.or(journal.began_ns);
         let left = self.tree.finish(KILL_LIMIT);
         self.soft_errors.extend(left);
@@ -397,6 +407,23 @@ impl<'a> Life<'a> {
             stderr_bytes: self.tail.total(),
             descendants: self.descendants,
             soft_errors: self.soft_errors,
+        }
+    }
+
+    /// Keeps the calls that are still in the rings, and says how many were lost.
+    fn close_call_log(&mut self) {
+        let Some(mut log) = self.call_log.take() else { return };
+        self.journal.drain_into(&mut log);
+        let end = log.finish();
+        if end.lost > 0 {
+            self.soft_errors.push(format!(
+                "{} of {} calls are not in the file of calls",
+                end.lost,
+                end.lost + end.written
+            ));
+        }
+        if let Some(error) = end.failed {
+            self.soft_errors.push(format!("the file of calls ends early: {error}"));
         }
     }
 

@@ -10,8 +10,8 @@ use super::schedule::{Next, Schedule};
 use super::trial::{self, TrialSpec};
 use crate::capture::Surroundings;
 use crate::exit::Exit;
-use crate::journal::{Note, NoteKind, Progress};
-use crate::plan::{Order, SimSettings};
+use crate::journal::{FULL_RING, Note, NoteKind, Progress};
+use crate::plan::{JournalKind, Order, SimSettings};
 use crate::store::{self, RunData, RunEnd, RunFolder, RunHeader, StoreError, TrialEnd, TrialRecord};
 use crate::vocabulary::Call;
 use std::ffi::OsString;
@@ -245,7 +245,13 @@ impl Run {
 
     fn spec(&self, next: &Next) -> TrialSpec {
         let spec = trial_spec(&self.header, &self.images, next, self.stop.clone(), self.around.clone());
-        TrialSpec { core_dir: self.header.plan.core.then(|| self.folder.path().join("faults")), ..spec }
+        let full = self.header.plan.journal == JournalKind::Full;
+        TrialSpec {
+            core_dir: self.header.plan.core.then(|| self.folder.path().join("faults")),
+            ring_capacity: if full { FULL_RING } else { spec.ring_capacity },
+            call_log: full.then(|| self.folder.calls(next.number)),
+            ..spec
+        }
     }
 
     fn end(mut self, ending: Ending) -> Ended {

@@ -42,6 +42,8 @@ pub struct TrialSpec {
     pub observe: Observe,
     /// Last calls kept of each thread.
     pub ring_capacity: usize,
+    /// Where to write down every call, if anywhere.
+    pub call_log: Option<PathBuf>,
     /// Last calls of each thread that evidence shows.
     pub last_calls: usize,
     /// Where to write a core of each fault, if anywhere.
@@ -69,6 +71,7 @@ impl TrialSpec {
             stderr_tail: 16 << 10,
             observe: Observe::default(),
             ring_capacity: 4096,
+            call_log: None,
             last_calls: 64,
             core_dir: None,
             around: Surroundings::default(),

@@ -5,6 +5,7 @@ use cubin_stress as _;
 mod cases;
 mod endings;
 mod faults;
+mod full_journal;
 mod inputs;
 mod runs;
 mod stress;
