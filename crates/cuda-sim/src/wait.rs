@@ -35,15 +35,17 @@ pub fn spin(mut done: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Waits until `done`, at most `limit`, asking again every 20 us; false where the limit came first.
+/// Waits until `done`, at most `limit`, asking again after 20 us at first and 2 ms at last; false where the limit came first.
 pub fn poll(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
+    let mut pause = Duration::from_micros(20);
     while !done() {
         if start.elapsed() >= limit {
             return false;
         }
         let word = AtomicU32::new(0);
-        futex_wait(&word, 0, Some(Duration::from_micros(20)));
+        futex_wait(&word, 0, Some(pause));
+        pause = (pause * 2).min(Duration::from_millis(2));
     }
     true
 }

@@ -1,6 +1,6 @@
 //! A load takes the lock of modules, then that of host code; an unload takes them the other way round.
 
-use super::meeting::Window;
+use super::meeting::{Meeting, Window};
 use super::{Bug, Plan};
 use crate::lock::Lock;
 use crate::wait;
@@ -22,14 +22,15 @@ pub const PLAN: Plan = Plan {
         ("one_in", "how often it does: one load in so many (default 64)"),
     ],
     plant: |setting| {
-        let window = Window::read(setting, 100, 64);
-        Ok(Bug::LoadUnloadDeadlock(LoadUnloadDeadlock { window }))
+        let (window, meeting) = (Window::read(setting, 100, 64), Meeting::default());
+        Ok(Bug::LoadUnloadDeadlock(LoadUnloadDeadlock { window, meeting }))
     },
 };
 
 /// The bug's keys.
 pub struct LoadUnloadDeadlock {
     window: Window,
+    meeting: Meeting,
 }
 
 /// A context's two locks.
@@ -44,9 +45,12 @@ pub struct TwoLocks {
 impl LoadUnloadDeadlock {
     /// A load.
     pub fn load(&self, locks: &TwoLocks) {
+        self.meeting.take_part();
         let _modules = locks.modules.lock();
         if self.window.force {
-            wait::poll(PATIENCE, || locks.unloading.load(Ordering::SeqCst));
+            if self.meeting.has_company() {
+                wait::poll(PATIENCE, || locks.unloading.load(Ordering::SeqCst));
+            }
         } else {
             self.window.pass_sometimes();
         }

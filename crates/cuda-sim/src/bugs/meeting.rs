@@ -100,7 +100,8 @@ impl Meeting {
         self.seen.fetch_or(1 << (thread_number() % 64), Ordering::Relaxed);
     }
 
-    fn has_company(&self) -> bool {
+    /// Whether more than one thread took part so far.
+    pub fn has_company(&self) -> bool {
         self.seen.load(Ordering::Relaxed).count_ones() > 1
     }
 
