@@ -7,6 +7,7 @@ mod plan_file;
 mod report;
 mod run;
 mod sim;
+mod sources;
 mod span;
 mod variants;
 
@@ -14,6 +15,7 @@ use crate::exit::Exit;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Stress CUDA module load, launch and unload, and say whose fault it is when the process dies.
@@ -51,6 +53,9 @@ enum Command {
     /// Calls an image's host callbacks on marked buffers; started by `inspect` only.
     #[command(hide = true)]
     ProbeCallbacks(NoArgs),
+    /// Prints the device's architecture; started where a source is compiled for it.
+    #[command(hide = true)]
+    DeviceArch(DeviceArchArgs),
     /// Becomes another program that dies with its parent; started for compilers and probes only.
     #[command(hide = true)]
     Leash(LeashArgs),
@@ -58,6 +63,15 @@ enum Command {
 
 #[derive(Args, Debug)]
 struct NoArgs {}
+
+#[derive(Args, Debug)]
+struct DeviceArchArgs {
+    /// The driver library
+    library: PathBuf,
+    /// Which device
+    #[arg(allow_negative_numbers = true)]
+    device: i32,
+}
 
 #[derive(Args, Debug)]
 struct LeashArgs {
@@ -89,6 +103,7 @@ pub fn main() -> ExitCode {
         Some(Command::Variants(args)) => variants::main(&args),
         Some(Command::Worker(_)) => return crate::worker::main(),
         Some(Command::ProbeCallbacks(_)) => return crate::worker::probe::main(),
+        Some(Command::DeviceArch(args)) => return crate::worker::device::main(&args.library, args.device),
         Some(Command::Leash(args)) => return crate::cubin::leash::main(args.parent, &args.words),
     };
     exit.into()

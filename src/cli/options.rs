@@ -2,6 +2,7 @@
 //!
 //! Every field is optional here; [`Options::over`] lays one source over another, and `run.rs` fills the defaults in.
 
+use crate::cubin::sources::SourceKind;
 use crate::plan::{ApiStyle, Verify};
 use crate::plan::{
     Argument, ContextKind, Dim3, JournalKind, LockKind, Observe, Op, ResourceLimit, Steering, SyncPlace,
@@ -86,6 +87,12 @@ options! {
     /// How calls are brought together: free [default: free]
     #[arg(long, value_name = "NAME", value_parser = word::<Steering>, env = "STRESS_STEER")]
     steer: Steering,
+    /// What the images are: cubin, fatbin, ptx, tile-bytecode, cu, cutile, directory, built-in [default: guessed]
+    #[arg(long, value_name = "KIND", value_parser = word::<SourceKind>, env = "STRESS_SOURCE")]
+    source: SourceKind,
+    /// Python interpreter whose environment has cuda-tile, and compilers [default: python3 in PATH]
+    #[arg(long, value_name = "PATH", env = "STRESS_PYTHON")]
+    python: PathBuf,
     /// Seed of everything random [default: from the clock]
     #[arg(long, value_name = "N", env = "STRESS_SEED")]
     seed: u64,

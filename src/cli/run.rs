@@ -2,7 +2,7 @@
 
 use super::options::{Options, arguments};
 use super::{plan_file, span};
-use crate::cubin::{Image, ImageProblem};
+use crate::cubin::Image;
 use crate::driver::{self, Chosen};
 use crate::exit::Exit;
 use crate::plan::{Arm, Dim3, RunPlan, SimSettings, Workload};
@@ -81,10 +81,6 @@ fn bad_input(text: impl Into<String>) -> Refused {
     Refused { exit: Exit::BadInput, text: text.into() }
 }
 
-fn unusable(problem: ImageProblem) -> Refused {
-    Refused { exit: problem.exit(), text: problem.to_string() }
-}
-
 /// Runs the command.
 pub fn main(args: &RunArgs) -> Exit {
     match run(args) {
@@ -103,7 +99,7 @@ fn run(args: &RunArgs) -> Result<Exit, Refused> {
     if paths.is_empty() {
         return Err(bad_input("no image given; try `stress cubins/tile/add.sm_120.cubin 20`, or `stress --help`"));
     }
-    let images: Vec<Image> = paths.iter().map(|p| Image::read(p)).collect::<Result<_, _>>().map_err(unusable)?;
+    let images = super::sources::images(&merged, &paths).map_err(|e| Refused { exit: e.exit, text: e.text })?;
     let plan = plan(&merged, &images, &args.arm)?;
     if args.print_config {
         print!("{}", plan_file::explain(&said, &file, &plan));

@@ -1,8 +1,8 @@
-//! An image that a run can load.
+//! An image that a run can load: its bytes, and what they say about kernels, architecture and compiler.
 
 use super::file::{FileError, read_file};
 use crate::exit::Exit;
-use cubin_image::{Cubin, ImageError, ImageKind, Kernel};
+use cubin_image::{Compiler, CompilerKind, Cubin, ImageError, ImageKind, Kernel};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +25,12 @@ pub enum ImageProblem {
         source: ImageError,
     },
     /// A form that is not loaded as it is.
-    #[error("{}: at offset 0x0: expected a cubin, found {}", path.display(), kind.describe())]
+    #[error("{}: at offset 0x0: expected {expected}, found {}", path.display(), kind.describe())]
     Kind {
         /// The file.
         path: PathBuf,
+        /// What it should have been.
+        expected: &'static str,
         /// Its form.
         kind: ImageKind,
     },
@@ -76,6 +78,31 @@ impl ImageProblem {
     }
 }
 
+/// What an image's bytes say, in whatever form it is.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Its form.
+    pub kind: ImageKind,
+    /// The architecture that it was compiled for or asks for: 120 for sm_120; none where the form leaves it open.
+    pub arch: Option<u32>,
+    /// The Tile IR compiler made it, or will (in the driver).
+    pub tile: bool,
+    /// It carries host code.
+    pub host_object: bool,
+    /// Who made it.
+    pub compiler: Compiler,
+    /// Its kernels; none where the form does not tell them.
+    pub kernels: Option<Vec<Kernel>>,
+}
+
+impl Facts {
+    /// Facts of an image that a compiler in the driver is to finish.
+    pub fn for_driver(kind: ImageKind) -> Facts {
+        let compiler = Compiler { kind: CompilerKind::Unknown, version: None, back_end: None };
+        Facts { kind, arch: None, tile: false, host_object: false, compiler, kernels: None }
+    }
+}
+
 /// An image, read.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -86,55 +113,55 @@ pub struct Image {
     /// SHA-256 of these, hex.
     pub sha256: String,
     /// What they say.
-    pub cubin: Cubin,
+    pub facts: Facts,
 }
 
 impl Image {
-    /// Reads an image.
+    /// Reads an image of any form that a driver loads: cubin, fat binary, PTX text, Tile IR bytecode.
     ///
     /// # Errors
-    /// When the file cannot be read or is not a cubin that could run on this host.
+    /// When the file cannot be read or is not an image that could run on this host.
     pub fn read(path: &Path) -> Result<Image, ImageProblem> {
-        let bytes = read_file(path)?;
-        let kind = ImageKind::detect(&bytes);
-        if kind != ImageKind::Cubin {
-            return Err(ImageProblem::Kind { path: path.to_owned(), kind });
-        }
-        let cubin = Cubin::parse(&bytes).map_err(|source| ImageProblem::Bytes { path: path.to_owned(), source })?;
-        if let Some(host) = cubin.host_object().filter(|host| !host.machine.is_native()) {
-            let (offset, machine) = (host.offset, host.machine.word());
-            return Err(ImageProblem::ForeignHost { path: path.to_owned(), offset, machine });
-        }
-        let sha256 = hex(&Sha256::digest(&bytes));
-        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, cubin })
+        Image::from_bytes(path, read_file(path)?)
     }
 
-    /// The kernel to launch: the one named, the only one, or the usual one.
+    /// The same for bytes that are there already; `path` says where they came from.
+    ///
+    /// # Errors
+    /// When they are not an image that could run on this host.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Image, ImageProblem> {
+        let facts = super::sources::facts(path, &bytes)?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, facts })
+    }
+
+    /// The kernel to launch: the one named, the only one, or the usual one. None where the image's form does not tell its
+    /// kernels: the driver will know.
     ///
     /// # Errors
     /// When it is not there, or there are several to choose from.
-    pub fn kernel(&self, wanted: Option<&str>) -> Result<&Kernel, ImageProblem> {
-        let kernels = &self.cubin.kernels;
+    pub fn kernel(&self, wanted: Option<&str>) -> Result<Option<&Kernel>, ImageProblem> {
+        let Some(kernels) = &self.facts.kernels else { return Ok(None) };
+        let named = |name: &str| kernels.iter().find(|k| k.name == name);
         let present = || kernels.iter().map(|k| k.name.clone()).collect();
         if let Some(wanted) = wanted {
-            return self.cubin.kernel(wanted).ok_or_else(|| ImageProblem::NoKernel {
+            return named(wanted).map(Some).ok_or_else(|| ImageProblem::NoKernel {
                 wanted: wanted.to_owned(),
                 path: self.path.clone(),
                 present: present(),
             });
         }
         match &kernels[..] {
-            [only] => Ok(only),
-            _ => self
-                .cubin
-                .kernel(USUAL_KERNEL)
+            [only] => Ok(Some(only)),
+            _ => named(USUAL_KERNEL)
+                .map(Some)
                 .ok_or_else(|| ImageProblem::ManyKernels { path: self.path.clone(), present: present() }),
         }
     }
 
     /// Its architecture, such as `sm_120`.
     pub fn arch_name(&self) -> Option<String> {
-        Some(format!("sm_{}", self.cubin.arch))
+        self.facts.arch.map(|arch| format!("sm_{arch}"))
     }
 
     /// Folder and file name, enough to tell images of one run apart: `tile/add.sm_120`.
@@ -155,7 +182,7 @@ pub fn read_cubin(path: &Path) -> Result<(Vec<u8>, Cubin), ImageProblem> {
     let bytes = read_file(path)?;
     let kind = ImageKind::detect(&bytes);
     if !matches!(kind, ImageKind::Cubin | ImageKind::Empty) {
-        return Err(ImageProblem::Kind { path: path.to_owned(), kind });
+        return Err(ImageProblem::Kind { path: path.to_owned(), expected: "a cubin", kind });
     }
     let cubin = Cubin::parse(&bytes).map_err(|source| ImageProblem::Bytes { path: path.to_owned(), source })?;
     Ok((bytes, cubin))

@@ -11,9 +11,10 @@ mod image;
 pub mod inspection;
 pub mod leash;
 mod probe;
+pub mod sources;
 pub mod tools;
 pub mod variants;
 
 pub use file::{FileError, read_file};
-pub use image::{Image, ImageProblem, read_cubin};
+pub use image::{Facts, Image, ImageProblem, hex, read_cubin};
 pub use probe::{ChildProbe, HostProbe, NoProbe, ProbeReport, ProbedCallback};

@@ -101,15 +101,15 @@ pub struct Image {
 
 impl From<&crate::cubin::Image> for Image {
     fn from(image: &crate::cubin::Image) -> Image {
-        let compiler = image.cubin.compiler();
+        let compiler = &image.facts.compiler;
         Image {
             path: image.path.clone(),
             sha256: image.sha256.clone(),
             compiler: compiler.kind.word().to_owned(),
-            compiler_version: compiler.version,
+            compiler_version: compiler.version.clone(),
             arch: image.arch_name(),
-            kernels: image.cubin.kernels.iter().map(|k| k.name.clone()).collect(),
-            host_object: image.cubin.is_tile(),
+            kernels: image.facts.kernels.iter().flatten().map(|k| k.name.clone()).collect(),
+            host_object: image.facts.host_object,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! would let pass.
 
 use crate::plan::Dim3;
-use cubin_image::{Cubin, Fatbin, ImageKind, Pointer, Ptx};
+use cubin_image::{Cubin, Fatbin, ImageKind, Pointer, Ptx, TileBytecode};
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,9 @@ impl Image {
             ImageKind::Cubin => from_cubin(&Cubin::parse(&bytes).map_err(|error| refuse(&error))?),
             ImageKind::Ptx => from_ptx(&Ptx::parse(&bytes).map_err(|error| refuse(&error))?),
             ImageKind::Fatbin => from_fatbin(&Fatbin::parse(&bytes).map_err(|error| refuse(&error))?, &bytes),
-            ImageKind::TileBytecode => (None, true, None),
+            ImageKind::TileBytecode => {
+                (None, true, from_bytecode(&TileBytecode::parse(&bytes).map_err(|e| refuse(&e))?))
+            }
             other => return Err(refuse(&format_args!("{}, not an image that a driver loads", other.describe()))),
         };
         bytes.push(0);
@@ -102,12 +104,26 @@ fn from_ptx(ptx: &Ptx) -> Facts {
     (ptx.arch(), false, Some(kernels.collect()))
 }
 
-/// A fat binary is as good as its first member that can be read without unpacking it.
+/// None where not every kernel could be read, or a kernel's parameters: then the plan's word is taken.
+fn from_bytecode(code: &TileBytecode) -> Option<Vec<Kernel>> {
+    let kernel = |kernel: &cubin_image::TileKernel| {
+        let listed = kernel.parameters.as_ref()?;
+        Some(Kernel {
+            name: kernel.name.clone(),
+            parameters: parameters(listed.iter().map(|p| (p.offset as usize, p.size as usize, p.pointer)).collect()),
+            buffer_bytes: kernel.user_param_bytes() as usize,
+            block: None,
+        })
+    };
+    code.complete.then(|| code.kernels.iter().map(kernel).collect::<Option<_>>()).flatten()
+}
+
+/// A fat binary is as good as its first member that can be read.
 fn from_fatbin(fatbin: &Fatbin, file: &[u8]) -> Facts {
     fatbin
         .entries
         .iter()
-        .find_map(|entry| Cubin::parse(entry.data(file)).ok())
+        .find_map(|entry| Cubin::parse(&entry.unpack(file).ok()?).ok())
         .map_or((None, false, None), |cubin| (None, cubin.is_tile(), from_cubin(&cubin).2))
 }
 

@@ -8,6 +8,7 @@ mod api;
 mod arguments;
 mod churn;
 mod crew;
+pub mod device;
 mod handed;
 mod image;
 mod kept;

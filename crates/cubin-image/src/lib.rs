@@ -37,5 +37,5 @@ pub use kernel::{Kernel, PLANTED_DEVICE_FAULT, Parameter, Pointer};
 pub use kind::ImageKind;
 pub use link::LinkedHost;
 pub use ptx::{Ptx, PtxEntry, PtxParameter};
-pub use tile_bytecode::TileBytecode;
+pub use tile_bytecode::{TileBytecode, TileKernel, TileParameter};
 pub use tile_metadata::TileMetadata;

@@ -74,3 +74,22 @@ fn a_stated_size_is_no_reason_to_allocate() {
         assert_eq!((error.kind, error.offset), (ErrorKind::Unsupported, at as u64));
     }
 }
+
+/// `cubins/src/multi.py`, written by cuda-tile 1.7.0 (`export.py`, sm_120) in each version of the bytecode that it knows.
+#[test]
+fn bytecode_names_its_kernels_and_their_parameters() {
+    for version in 1..=4u8 {
+        let code = TileBytecode::parse(&data(&format!("bytecode/multi-13.{version}.tilebc"))).unwrap();
+        assert_eq!((code.version, code.complete), ((13, version), true));
+        let names: Vec<&str> = code.kernels.iter().map(|k| k.name.as_str()).collect();
+        assert_eq!(names, ["multi_a", "multi_b", "multi_c"]);
+        for kernel in &code.kernels {
+            let parameters = kernel.parameters.as_ref().unwrap();
+            let pointers: Vec<u32> =
+                parameters.iter().filter(|p| p.pointer == cubin_image::Pointer::Sure).map(|p| p.offset).collect();
+            assert_eq!((parameters.len(), pointers, kernel.user_param_bytes()), (8, vec![0, 0x18], 0x28));
+        }
+    }
+    let file = std::fs::read(committed::folder().join("other/add.tilebc")).unwrap();
+    assert_eq!(TileBytecode::parse(&file).unwrap().kernels[0].name, "repro_kernel");
+}

@@ -326,11 +326,28 @@ fn ptx(ptx: &Ptx) -> Inspection {
 }
 
 fn bytecode(code: &TileBytecode) -> Inspection {
+    let kernels = code.kernels.iter().map(|kernel| KernelFacts {
+        name: kernel.name.clone(),
+        parameters: kernel.parameters.as_ref().map(|list| {
+            let facts = list.iter().map(|p| ParameterFacts {
+                offset: p.offset,
+                size: p.size,
+                pointer: pointer(p.pointer),
+                pointee_alignment: None,
+                hidden: false,
+            });
+            facts.collect()
+        }),
+        user_parameter_bytes: kernel.user_param_bytes(),
+        cbank_param_size: kernel.user_param_bytes(),
+        ..KernelFacts::default()
+    });
     Inspection {
         kind: "tile_bytecode".into(),
         runs_on: Some("devices that the driver's Tile IR compiler can target".into()),
         languages: vec![format!("Tile IR bytecode {}.{}", code.version.0, code.version.1)],
         tile: true,
+        kernels: kernels.collect(),
         ..Inspection::default()
     }
 }
