@@ -170,6 +170,19 @@ pub struct ProcessFacts {
     pub signals_caught: Vec<i32>,
     /// Signals that it ignores.
     pub signals_ignored: Vec<i32>,
+    /// Signals that have gained or lost a handler since the loop began; none where that is not known.
+    pub handlers_changed: Option<Vec<i32>>,
+}
+
+/// A thread that waits for a mutex which another thread holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockWait {
+    /// The thread that waits.
+    pub waiter: i32,
+    /// Address of the mutex.
+    pub lock: u64,
+    /// The thread that holds it, by the mutex's own word.
+    pub owner: i32,
 }
 
 /// An earlier fatal-looking signal of the same process.
@@ -258,6 +271,9 @@ pub struct Evidence {
     /// The process as a whole.
     #[serde(default)]
     pub process: ProcessFacts,
+    /// Who waits for whose mutex.
+    #[serde(default)]
+    pub locks: Vec<LockWait>,
     /// Fatal-looking signals of this process before this one.
     #[serde(default)]
     pub earlier_signals: Vec<EarlierSignal>,

@@ -60,7 +60,7 @@ impl HostCode {
         for relocation in host.relocations.iter().filter(|relocation| relocation.section == index) {
             let width = if matches!(relocation.kind, RelocationKind::Other(_)) { 4 } else { 8 };
             let start = usize::try_from(relocation.offset).ok()?.min(code.len());
-            relocated[start..(start + width).min(code.len())].fill(true);
+            relocated[start..start.saturating_add(width).min(code.len())].fill(true);
         }
         let functions = functions(host, index);
         let boundaries = boundaries(&code, &functions);
@@ -109,7 +109,7 @@ impl HostCode {
 
     /// The function that an offset lies in, and how far.
     fn name(&self, offset: u64) -> Option<String> {
-        let inside = |(_, start, size): &&(String, u64, u64)| (*start..start + size).contains(&offset);
+        let inside = |(_, start, size): &&(String, u64, u64)| (*start..start.saturating_add(*size)).contains(&offset);
         self.functions.iter().find(inside).map(|(name, start, _)| format!("{name}+{:#x}", offset - start))
     }
 
@@ -201,8 +201,8 @@ fn tables(host: &HostObject, code: usize, size: u64, functions: &[(String, u64, 
             RelocationKind::Other(2) => (target.wrapping_sub(place), 4),
             _ => continue,
         };
-        let start = relocation.offset as usize;
-        if let Some(field) = bytes.get_mut(start..start + width) {
+        let field = usize::try_from(relocation.offset).ok().and_then(|start| bytes.get_mut(start..)?.get_mut(..width));
+        if let Some(field) = field {
             field.copy_from_slice(&value.to_le_bytes()[..width]);
         }
     }

@@ -8,6 +8,7 @@ mod core_memory;
 mod exec_log;
 mod host;
 mod image;
+mod locks;
 mod maps;
 mod memory;
 mod modules;
@@ -109,6 +110,7 @@ pub fn bare(moment: Moment<'_>) -> Evidence {
         address_note: None,
         instruction: None,
         process: ProcessFacts::default(),
+        locks: Vec::new(),
         earlier_signals: Vec::new(),
         paused_by: None,
         core: None,
@@ -146,6 +148,7 @@ pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>)
         (evidence.address_class, evidence.address_note, evidence.instruction) =
             (found.class, found.note, found.instruction);
     }
+    evidence.locks = locks::waits(&evidence.threads, &memory);
     let frames = evidence.threads.iter().flat_map(|thread| &thread.frames);
     evidence.executable_mappings = stacks.logged(frames.map(|frame| frame.pc));
     let (modules, soft_errors) = stacks.finish();

@@ -87,6 +87,7 @@ pub fn facts_of(process: i32) -> Option<ProcessFacts> {
         threads: number("Threads"),
         signals_caught: signals(mask("SigCgt")),
         signals_ignored: signals(mask("SigIgn")),
+        handlers_changed: None,
     })
 }
 
@@ -95,9 +96,15 @@ fn signals(mask: u64) -> Vec<i32> {
     (1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect()
 }
 
+/// Signals that the process has handlers for.
+pub fn caught_by(process: i32) -> Option<Vec<i32>> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    Some(signals(u64::from_str_radix(field(&status, "SigCgt")?, 16).ok()?))
+}
+
 /// Whether the process has a handler of its own for a signal.
 pub fn catches(process: i32, signal: i32) -> bool {
-    facts_of(process).is_some_and(|facts| facts.signals_caught.contains(&signal))
+    caught_by(process).is_some_and(|caught| caught.contains(&signal))
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

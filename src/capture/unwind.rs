@@ -7,8 +7,10 @@ use super::registers::{DWARF_NAMES, PC, SP};
 use crate::evidence::Found;
 use gimli::{CfaRule, EvaluationResult, Expression, Register, RegisterRule, Value};
 
-/// Frames kept of one stack.
-pub const MOST_FRAMES: usize = 256;
+/// Frames kept of one stack: the innermost and, where there are more, the outermost.
+const KEPT: (usize, usize) = (192, 64);
+/// Frames walked of one stack.
+const MOST_FRAMES: usize = 20_000;
 /// Words looked at when a return address is scanned for: 4 KiB of stack.
 const SCAN_WORDS: u64 = 512;
 /// Return addresses tried.
@@ -56,8 +58,19 @@ pub type Known = [Option<u64>; 17];
 /// How a whole stack ends.
 const END: &str = "end of stack";
 
-/// Walks from these registers. Also answers why it ended.
+/// Walks from these registers. Also answers why it ended, and whether frames in the middle were left out.
 pub fn walk(process: &impl Process, registers: [u64; 17]) -> (Vec<RawFrame>, String) {
+    let (mut frames, mut end) = walk_all(process, registers);
+    let (inner, outer) = KEPT;
+    if frames.len() > inner + outer {
+        let left_out = frames.len() - inner - outer;
+        frames.drain(inner..inner + left_out);
+        end = format!("{end}; {left_out} frames in the middle left out");
+    }
+    (frames, end)
+}
+
+fn walk_all(process: &impl Process, registers: [u64; 17]) -> (Vec<RawFrame>, String) {
     let (mut frames, mut known) = (Vec::new(), registers.map(Some));
     let stuck = match walk_from(process, &mut known, Found::Registers, &mut frames) {
         Ok(()) => return (frames, END.to_owned()),
@@ -98,6 +111,7 @@ fn walk_from(
     frames: &mut Vec<RawFrame>,
 ) -> Result<(), Stuck> {
     let mut exact = found == Found::Registers;
+    let mut context = Box::new(Context::new());
     loop {
         let stuck = |why: String| Err(Stuck { uncovered_sp: None, why });
         let (Some(pc), Some(sp)) = (known[PC], known[SP]) else { return stuck("stack pointer lost".to_owned()) };
@@ -105,7 +119,7 @@ fn walk_from(
             return stuck(format!("stopped after {MOST_FRAMES} frames"));
         }
         let mut frame = RawFrame { pc, sp, found, signal_frame: false, exact };
-        let step = step(process, known, frame.lookup());
+        let step = step(process, known, frame.lookup(), &mut context);
         frame.signal_frame = matches!(step, Ok(Step { signal_frame: true, .. }));
         frames.push(frame);
         match step {
@@ -122,6 +136,8 @@ fn walk_from(
         }
     }
 }
+
+type Context = gimli::UnwindContext<usize>;
 
 struct Step {
     known: Known,
@@ -158,12 +174,11 @@ impl From<gimli::Error> for Obstacle {
 }
 
 /// One frame up by the tables that cover `lookup`.
-fn step(process: &impl Process, known: &Known, lookup: u64) -> Result<Step, Obstacle> {
+fn step(process: &impl Process, known: &Known, lookup: u64, context: &mut Context) -> Result<Step, Obstacle> {
     let (image, bias) = process.tables(lookup).ok_or(Obstacle::NoTables)?;
     let address = lookup.wrapping_sub(bias);
     let stepped = image.with_fde(address, |fde, section, bases| {
-        let mut context = Box::new(gimli::UnwindContext::new());
-        let row = fde.unwind_info_for_address(section, bases, &mut context, address)?;
+        let row = fde.unwind_info_for_address(section, bases, context, address)?;
         let evaluator = Evaluator { process, known, encoding: fde.cie().encoding() };
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

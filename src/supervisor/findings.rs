@@ -151,3 +151,116 @@ fn is_any_signal(evidence: &Evidence) -> bool {
 fn process_exited(status: i32) -> bool {
     status & 0x7f == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Moment, bare};
+    use crate::evidence::{Found, Frame, Thread, Watch};
+    use crate::vocabulary::Place;
+
+    fn evidence(number: u32, tid: i32, trigger: Trigger, in_handler: bool) -> Evidence {
+        let moment = Moment {
+            pid: 7,
+            tid: Some(tid),
+            trigger,
+            watch: Watch::Ptrace,
+            written: None,
+            standing: &[],
+            before: BTreeMap::new(),
+            journal: None,
+            stderr_tail: String::new(),
+            soft_errors: Vec::new(),
+        };
+        let frame = |signal_frame| Frame {
+            pc: 1,
+            sp: 1,
+            module: None,
+            module_address: None,
+            function: None,
+            symbol: None,
+            place: Place::Program,
+            found: Found::Cfi,
+            signal_frame,
+        };
+        let mut evidence = bare(moment);
+        evidence.number = number;
+        evidence.threads = vec![Thread { tid, frames: vec![frame(false), frame(in_handler)], ..Thread::default() }];
+        evidence
+    }
+
+    fn signal(signal: i32) -> Trigger {
+        Trigger::Signal { signal, si_code: 1, address: Some(8), sender: None }
+    }
+
+    fn faults(findings: Findings) -> Vec<(u32, Option<i32>)> {
+        findings.finish().0.iter().map(|fault| (fault.number, fault.masked_as)).collect()
+    }
+
+    #[test]
+    fn what_it_dies_of_is_the_fault_and_what_it_survived_is_not() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(11), false));
+        findings.add(evidence(1, 7, signal(6), false));
+        assert_eq!(findings.judge(7, 6), [0]);
+        assert!(findings.has_fault(7));
+        assert_eq!(faults(findings), [(1, None)]);
+    }
+
+    #[test]
+    fn a_normal_exit_withdraws_everything() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(11), false));
+        assert_eq!(findings.judge(7, 0), [0]);
+        assert!(!findings.has_fault(7) && faults(findings).is_empty());
+    }
+
+    #[test]
+    fn leaving_from_a_handler_brings_the_signal_to_light() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(11), false));
+        let mut exit = evidence(1, 7, Trigger::Exit { status: 0 }, true);
+        exit.follows = findings.cause_of(&exit);
+        assert_eq!(exit.follows, Some(0));
+        findings.add(exit);
+        assert!(findings.judge(7, 0).is_empty());
+        assert_eq!(faults(findings), [(0, Some(0)), (1, None)]);
+    }
+
+    #[test]
+    fn a_hang_in_another_threads_handler_is_no_consequence() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(6), false));
+        let hang = evidence(1, 8, Trigger::Hang { open_ns: 1 }, true);
+        assert_eq!(findings.cause_of(&hang), None);
+    }
+
+    #[test]
+    fn both_of_two_simultaneous_faults_stand() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(11), false));
+        let mut second = evidence(1, 8, signal(11), false);
+        second.follows = Some(0);
+        findings.add(second);
+        assert!(findings.judge(7, 11).is_empty());
+        assert_eq!(faults(findings), [(0, None), (1, None)]);
+    }
+
+    #[test]
+    fn processes_are_judged_each_by_itself() {
+        let mut findings = Findings::default();
+        findings.add(evidence(0, 7, signal(11), false));
+        assert!(findings.judge(9, 11).is_empty());
+        assert!(!findings.has_fault(7));
+        assert!(findings.has_open_signal(7, 11) && !findings.has_open_signal(9, 11));
+    }
+
+    #[test]
+    fn signals_are_noted_up_to_a_limit() {
+        let mut findings = Findings::default();
+        let noted = EarlierSignal { at_ns: 1, tid: 7, signal: 11, si_code: 1, pc: None, evidence: None };
+        (0..10_000).for_each(|_| findings.note(7, noted.clone()));
+        assert_eq!(findings.signals_of(7).len(), MOST_SIGNALS);
+        assert!(findings.signals_of(8).is_empty());
+    }
+}

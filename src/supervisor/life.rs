@@ -56,6 +56,8 @@ pub(super) struct Life<'a> {
     status: Option<i32>,
     paused: Option<(i32, u64)>,
     asked_to_stop_ns: Option<u64>,
+    /// Signals that the child had handlers for when its loop began.
+    caught_at_begin: Option<Vec<i32>>,
     /// Threads whose signal was captured before its turn, together with another's.
     taken_ahead: BTreeSet<i32>,
     descendants: u64,
@@ -91,6 +93,7 @@ impl<'a> Life<'a> {
             status: None,
             paused: None,
             asked_to_stop_ns: None,
+            caught_at_begin: None,
             taken_ahead: BTreeSet::new(),
             descendants: 0,
             timings: Timings { spawned_ns, ..Timings::default() },
@@ -194,7 +197,9 @@ impl<'a> Life<'a> {
         let (at_ns, registers) = (monotonic_ns(), capture::registers_by_name(tid));
         let mut number = None;
         let known = self.taken_ahead.remove(&tid) || self.is_again(&stop, &registers);
-        if !known && self.findings.wants_more() && self.killed.is_none() {
+        // A signal that nobody handles is the end: that is captured however many came before.
+        let worth_it = self.findings.wants_more() || !capture::process::catches(process, signal);
+        if !known && worth_it && self.killed.is_none() {
             number = Some(self.findings.next_number());
             let evidence = self.capture(process, Some(tid), trigger(&stop), None);
             self.show(evidence);
@@ -257,6 +262,11 @@ impl<'a> Life<'a> {
         };
         let mut evidence = capture::capture(moment, &self.around, self.log.as_ref());
         evidence.at_ns = at_ns;
+        if let Some(before) = self.caught_at_begin.as_ref().filter(|_| is_root) {
+            let now = &evidence.process.signals_caught;
+            let changed = (1..=64).filter(|signal| before.contains(signal) != now.contains(signal));
+            evidence.process.handlers_changed = Some(changed.collect());
+        }
         evidence.number = self.findings.next_number();
         if let Some(folder) = &self.spec.core_dir {
             let name = format!("core.{process}.{}", evidence.number);
@@ -310,7 +320,10 @@ impl<'a> Life<'a> {
 
     fn tick(&mut self) {
         let progress = self.journal.progress();
-        self.timings.began_ns = self.timings.began_ns.or(progress.began_ns);
+        if self.timings.began_ns.is_none() && progress.began_ns.is_some() {
+            self.timings.began_ns = progress.began_ns;
+            self.caught_at_begin = capture::process::caught_by(self.tree.root());
+        }
         self.journal.sample_overlaps(&mut self.sampler);
         self.call_log.iter_mut().for_each(|log| self.journal.drain_into(log));
         self.observer.tick(&progress);

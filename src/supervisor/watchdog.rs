@@ -3,7 +3,7 @@
 //! Time during which the child was stopped by a stop signal counts for nothing: that is its own visible state.
 
 use crate::journal::{InFlight, Progress};
-use crate::vocabulary::Phase;
+use crate::vocabulary::{Call, Phase};
 
 /// How patient to be, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ impl Watchdog {
 
     fn open_call(&self, progress: &Progress, now: u64) -> Option<Finding> {
         let open = progress.threads.iter().filter_map(|thread| Some((thread.tid, thread.open?)));
+        // A script that waits does what it was told to, for as long as it was told.
+        let open = open.filter(|(_, call)| call.call != Call::Wait);
         let aged = open.map(|(tid, call)| (tid, call, now.saturating_sub(call.entered_ns.max(self.counts_from_ns))));
         let late = aged.filter(|(_, call, age)| *age >= self.limit(call));
         late.max_by_key(|(_, _, age)| *age).map(|(tid, _, open_ns)| Finding::CallOpen { tid, open_ns })
@@ -131,7 +133,6 @@ impl Finding {
 mod tests {
     use super::*;
     use crate::journal::ThreadProgress;
-    use crate::vocabulary::Call;
 
     const PATIENCE: Patience = Patience { hang_after_ns: 100, begin_within_ns: 300, deadline_ns: 10_000 };
 
@@ -148,6 +149,12 @@ mod tests {
         assert_eq!(dog.look(&progress(1199, true, 5, Some((Call::Sync, 1100)))), None);
         let found = dog.look(&progress(1200, true, 5, Some((Call::Sync, 1100))));
         assert_eq!(found, Some(Finding::CallOpen { tid: 7, open_ns: 100 }));
+    }
+
+    #[test]
+    fn a_script_may_wait_for_as_long_as_it_likes() {
+        let mut dog = Watchdog::new(PATIENCE, 1000);
+        assert_eq!(dog.look(&progress(9000, true, 5, Some((Call::Wait, 1100)))), None);
     }
 
     #[test]

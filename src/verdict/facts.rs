@@ -133,7 +133,7 @@ pub fn of_evidence(evidence: &Evidence, tile: bool, workload: &Workload) -> Fact
         function: at.and_then(|(f, _)| f.function),
         build_id: at.and_then(|(_, m)| m.build_id.clone()),
         stack: stack_places(evidence.place, frames),
-        stack_whole: thread.is_some_and(|t| t.stack_end == "end of stack"),
+        stack_whole: thread.is_some_and(|t| t.stack_end.starts_with("end of stack")),
         journal: journal_word,
         violation,
         heap_message: heap_message(&evidence.stderr_tail),

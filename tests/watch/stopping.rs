@@ -1,10 +1,11 @@
 //! Children that stop, that hang, and that will not go.
 
-use crate::victim::{only_fault, run_spec, spec};
+use crate::victim::{names, only_fault, run_spec, spec};
 use cubin_stress::evidence::Trigger;
 use cubin_stress::journal::Progress;
 use cubin_stress::supervisor::interrupt::{StopFlag, StopLevel};
 use cubin_stress::supervisor::trial::{self, End, KillReason, TrialObserver};
+use cubin_stress::vocabulary::Place;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,4 +87,24 @@ fn a_child_that_does_not_heed_the_request_to_stop_is_captured_and_killed() {
     let mut raises = Raises(Arc::clone(&spec.stop), StopLevel::Finish);
     let outcome = trial::run(spec, &mut raises).unwrap();
     assert_eq!((outcome.end, outcome.faults.len()), (End::Killed(KillReason::Unheeding), 1));
+}
+
+#[test]
+fn a_hang_after_main_shows_the_destructor_and_who_holds_the_lock() {
+    let mut spec = spec("destructor-hangs", &[]);
+    spec.begin_within = Duration::from_millis(500);
+    let (outcome, _) = run_spec(spec);
+    let fault = only_fault(&outcome);
+    assert!(fault.stderr_tail.contains("PASS"));
+    let main = fault.threads.iter().find(|thread| thread.tid == fault.pid).unwrap();
+    let names = names(main);
+    let at = |name| names.iter().position(|found| *found == name);
+    assert!(at("finish").unwrap() < at("exit").unwrap(), "{names:?}");
+    assert!(main.frames.iter().any(|frame| frame.place == Place::Loader) && at("main").is_none(), "{names:?}");
+    // futex(2) on a mutex: the third word behind the lock is its owner (glibc's pthread_mutex_t).
+    let (number, arguments) = main.syscall.unwrap();
+    assert_eq!((number, arguments[1] & 0x7f), (libc::SYS_futex, 0));
+    let holder = fault.locks.iter().find(|lock| lock.waiter == main.tid).unwrap();
+    let thread = fault.threads.iter().find(|thread| thread.tid == holder.owner).unwrap();
+    assert!(crate::victim::names(thread).contains(&"holds"));
 }
