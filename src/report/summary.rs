@@ -58,7 +58,7 @@ pub struct Arm {
     pub image: Image,
     /// Children that ran it.
     pub trials: u64,
-    /// Seconds that these lived.
+    /// Seconds that these hammered.
     pub seconds: f64,
     /// Children that did not end by themselves.
     pub children_lost: u64,
