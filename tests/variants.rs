@@ -163,3 +163,40 @@ fn the_twins_machine_code_is_the_images_own() {
     let (code, summary) = run(&out.path().join(twin["file"].as_str().unwrap()), "repro_kernel");
     assert_eq!((code, summary["arms"][0]["image"]["host_object"].as_bool()), (Some(0), Some(false)), "{summary}");
 }
+
+#[test]
+fn a_run_compares_an_image_with_its_variants() {
+    let out = tempfile::tempdir().unwrap();
+    let output = stress()
+        .args(["tile/add.sm_90.cubin", "2", "--with-variants", "--driver", "sim", "--format", "json", "--life", "0.1s"])
+        .args(["--exposure-floor", "0", "--out"])
+        .arg(out.path())
+        .env("PATH", "/nonexistent")
+        .output()
+        .unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<&str> = summary["arms"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
+    for name in ["tile/add.sm_90", "tile/add.sm_90.no-host-object", "tile/add.sm_90.renamed", "tile/add.sm_90.unique"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    // The twin, or where there is no ptxas the built-in image that stands in for it.
+    assert!(names.contains(&"tile/add.sm_90.regular-twin") || names.contains(&"ptx:add"), "{names:?}");
+    for arm in summary["arms"].as_array().unwrap() {
+        assert!(arm["calls"]["launch"]["count"].as_u64().unwrap() > 0, "{arm}");
+        assert_eq!(arm["faults"], 0, "{arm}");
+    }
+}
+
+#[test]
+fn a_twin_that_would_lack_descriptors_is_refused() {
+    let out = tempfile::tempdir().unwrap();
+    let output = stress()
+        .args(["tile/matmul.sm_90.cubin", "1", "--with-twin", "--driver", "sim", "--out"])
+        .arg(out.path())
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("no regular twin of tile/matmul.sm_90.cubin: descriptors")
+    );
+}

@@ -1,5 +1,6 @@
 //! What a user can say: one file a command, each flag defined once.
 
+mod derived;
 mod inspect;
 pub mod meta;
 mod options;

@@ -66,7 +66,7 @@ options! {
     /// Block in threads [default: what the image requires, else 1,1,1]
     #[arg(long, value_name = "X,Y,Z", value_parser = dim3, env = "STRESS_BLOCK")]
     block: Dim3,
-    /// Kernel arguments, such as 'ptr:65536, i32:128, f32:1.5, zero:16', or auto [default: auto]
+    /// Kernel arguments, such as 'ptr:65536, i32:128, f32:1.5, zero:16', a .toml file with a list `args`, or auto [default: auto]
     #[arg(long, value_name = "LIST", env = "STRESS_ARGS")]
     args: String,
     /// Whose context: created, primary, per-thread [default: created]
@@ -90,6 +90,12 @@ options! {
     /// What the images are: cubin, fatbin, ptx, tile-bytecode, cu, cutile, directory, built-in [default: guessed]
     #[arg(long, value_name = "KIND", value_parser = word::<SourceKind>, env = "STRESS_SOURCE")]
     source: SourceKind,
+    /// Compare each Tile image with its regular twin as well
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    with_twin: bool,
+    /// Compare each Tile image with all of its variants as well (see `stress variants`)
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    with_variants: bool,
     /// Python interpreter whose environment has cuda-tile, and compilers [default: python3 in PATH]
     #[arg(long, value_name = "PATH", env = "STRESS_PYTHON")]
     python: PathBuf,
@@ -194,8 +200,28 @@ fn rlimit(text: &str) -> Result<ResourceLimit, String> {
     Ok(ResourceLimit { name, value })
 }
 
+/// Reads what `--args` says: none for `auto`, a list from a file that ends in `.toml`, else a list of words.
+pub fn argument_list(text: &str) -> Result<Option<Vec<Argument>>, String> {
+    /// `args = [{ type = "ptr", bytes = 65536 }, { type = "i32", value = 128 }]`
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        args: Vec<Argument>,
+    }
+    match text.trim() {
+        "auto" => Ok(None),
+        path if path.ends_with(".toml") => {
+            let bytes = crate::cubin::read_file(path.as_ref()).map_err(|e| e.to_string())?;
+            let text = String::from_utf8(bytes).map_err(|e| format!("{path}: {e}"))?;
+            let file: File = toml::from_str(&text).map_err(|e| format!("{path}: {}", e.to_string().trim_end()))?;
+            Ok(Some(file.args))
+        }
+        words => arguments(words).map(Some),
+    }
+}
+
 /// Reads kernel arguments: `ptr:BYTES`, `i32:N`, `i64:N`, `f32:X`, `f64:X`, `zero:BYTES`, separated by commas.
-pub fn arguments(text: &str) -> Result<Vec<Argument>, String> {
+fn arguments(text: &str) -> Result<Vec<Argument>, String> {
     text.split(',').map(|part| argument(part.trim())).collect()
 }
 
@@ -244,5 +270,21 @@ mod tests {
         assert_eq!(args.len(), 4);
         assert_eq!(args[3], Argument::Zero { bytes: 16 });
         assert!(arguments("ptr:").is_err() && arguments("u8:1").is_err() && arguments("zero:0").is_err());
+    }
+
+    #[test]
+    fn arguments_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("args.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            argument_list(path.to_str().unwrap())
+        };
+        let list = read("args = [{ type = \"ptr\", bytes = 64 }, { type = \"f32\", value = 1.5 }]").unwrap().unwrap();
+        assert_eq!(list, [Argument::Ptr { bytes: 64 }, Argument::F32 { value: 1.5 }]);
+        let error = read("args = [{ type = \"ptr\" }]").unwrap_err();
+        assert!(error.contains("args.toml") && error.contains("bytes"), "{error}");
+        assert_eq!(argument_list("auto"), Ok(None));
+        assert!(argument_list("/nonexistent/args.toml").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! `stress [OPTIONS] IMAGE... [SECONDS]`: the main job.
 
-use super::options::{Options, arguments};
+use super::options::{Options, argument_list};
 use super::{plan_file, span};
 use crate::cubin::Image;
 use crate::driver::{self, Chosen};
@@ -177,10 +177,7 @@ fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refus
 
 fn workload(o: &Options) -> Result<Workload, Refused> {
     let d = Workload::default();
-    let args = match o.args.as_deref() {
-        None | Some("auto") => None,
-        Some(text) => Some(arguments(text).map_err(|e| bad_input(format!("--args: {e}")))?),
-    };
+    let args = argument_list(o.args.as_deref().unwrap_or("auto")).map_err(|e| bad_input(format!("--args: {e}")))?;
     let w = Workload {
         threads: o.threads.unwrap_or(d.threads),
         keep: o.keep.unwrap_or(d.keep),
@@ -210,7 +207,11 @@ fn named(images: &[Image], arm: Option<&str>, workload: &Workload) -> Vec<Arm> {
         Some(arm) if images.len() == 1 => arm.to_owned(),
         Some(arm) => format!("{} {arm}", name(image)),
     };
-    images.iter().map(|i| Arm { name: full(i), image: i.path.clone(), workload: workload.clone() }).collect()
+    let workload = |image: &Image| {
+        let kernel = image.launch.clone().or_else(|| workload.kernel.clone());
+        Workload { kernel, ..workload.clone() }
+    };
+    images.iter().map(|i| Arm { name: full(i), image: i.path.clone(), workload: workload(i) }).collect()
 }
 
 /// Reads `NAME: OPTIONS` with the same parser as the command line.

@@ -1,5 +1,6 @@
 //! The images of a run: what the words on the command line name, read or compiled.
 
+use super::derived::with_derived;
 use super::options::Options;
 use crate::cubin::child::{Child, Ending};
 use crate::cubin::compile::{CompileError, CompilerFinding};
@@ -47,18 +48,17 @@ pub fn images(options: &Options, words: &[PathBuf]) -> Result<Vec<Image>, NoImag
     let io = |what: &str, e: std::io::Error| NoImages { exit: Exit::CannotRun, text: format!("{what}: {e}") };
     let scratch = tempfile::tempdir().map_err(|e| io("a folder for compilers", e))?;
     let keep_in = options.out.clone().unwrap_or_else(|| "results".into()).join("compiler-findings");
-    let tools = std::cell::OnceCell::new();
     let device = std::cell::OnceCell::new();
     let arch = || device.get_or_init(|| device_arch(options, &own)).clone();
+    let workshop = Workshop {
+        tools: &Tools::new(own.clone(), options.python.as_deref()),
+        arch: &arch,
+        say: &|text| eprintln!("stress: {text}"),
+        scratch: scratch.path(),
+        keep_in: &keep_in,
+    };
     let mut images = Vec::new();
     for word in words {
-        let workshop = Workshop {
-            tools: tools.get_or_init(|| Tools::new(own.clone(), options.python.as_deref())),
-            arch: &arch,
-            say: &|text| eprintln!("stress: {text}"),
-            scratch: scratch.path(),
-            keep_in: &keep_in,
-        };
         match load(word, options.source, &workshop) {
             Ok(found) => images.extend(found),
             Err(error) => {
@@ -67,7 +67,7 @@ pub fn images(options: &Options, words: &[PathBuf]) -> Result<Vec<Image>, NoImag
             }
         }
     }
-    Ok(images)
+    with_derived(options, images, &workshop)
 }
 
 fn own_program() -> Result<PathBuf, NoImages> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The kernel that is launched where an image has several and none was named.
-const USUAL_KERNEL: &str = "repro_kernel";
+pub const USUAL_KERNEL: &str = "repro_kernel";
 
 /// Why an image cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +114,8 @@ pub struct Image {
     pub sha256: String,
     /// What they say.
     pub facts: Facts,
+    /// The kernel to launch in place of the plan's, where this image has it under another name.
+    pub launch: Option<String>,
 }
 
 impl Image {
@@ -132,7 +134,7 @@ impl Image {
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Image, ImageProblem> {
         let facts = super::sources::facts(path, &bytes)?;
         let sha256 = hex(&Sha256::digest(&bytes));
-        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, facts })
+        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, facts, launch: None })
     }
 
     /// The kernel to launch: the one named, the only one, or the usual one. None where the image's form does not tell its

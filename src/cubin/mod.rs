@@ -16,5 +16,5 @@ pub mod tools;
 pub mod variants;
 
 pub use file::{FileError, read_file};
-pub use image::{Facts, Image, ImageProblem, hex, read_cubin};
+pub use image::{Facts, Image, ImageProblem, USUAL_KERNEL, hex, read_cubin};
 pub use probe::{ChildProbe, HostProbe, NoProbe, ProbeReport, ProbedCallback};

@@ -173,7 +173,8 @@ pub fn embedded_fatbins(data: &[u8]) -> Result<Vec<(String, Fatbin)>, ImageError
     let mut seen = HashSet::new();
     // Sections and containers may overlap in a hostile file: looking at all of it a few times is enough.
     let mut budget = data.len().saturating_mul(4);
-    for section in elf.sections.iter().filter(|s| s.name.to_ascii_lowercase().contains("fatbin")) {
+    let may_hold = |s: &&crate::elf::Section| s.in_file() && s.name.to_ascii_lowercase().contains("fatbin");
+    for section in elf.sections.iter().filter(may_hold) {
         let end = section.offset.saturating_add(section.data(data).len() as u64);
         let mut at = section.offset.next_multiple_of(8);
         while at < end && budget >= 8 {

@@ -159,3 +159,18 @@ fn many_sections_that_share_one_long_name_cost_no_more_than_the_file() {
     assert_eq!(kind, ErrorKind::Malformed);
     assert!(line.contains("less than four times the file"), "{line}");
 }
+
+/// Found by fuzzing: a section without bytes may state any place at all.
+#[test]
+fn a_fatbin_section_without_bytes_at_the_end_of_all_addresses() {
+    let mut data = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/pair.o")).unwrap();
+    assert_eq!(cubin_image::embedded_fatbins(&data).unwrap().len(), 2);
+    let u16_at = |data: &[u8], at: usize| u64::from(u16::from_le_bytes(data[at..at + 2].try_into().unwrap()));
+    let (table, count, names) = (data[0x28..0x30].to_vec(), u16_at(&data, 0x3c), u16_at(&data, 0x3e));
+    let table = u64::from_le_bytes(table.try_into().unwrap());
+    for index in (0..count).filter(|&index| index != names) {
+        put(&mut data, table + 64 * index + 4, &8u32.to_le_bytes());
+        put(&mut data, table + 64 * index + 0x18, &(u64::MAX - 2).to_le_bytes());
+    }
+    assert!(cubin_image::embedded_fatbins(&data).unwrap().is_empty());
+}

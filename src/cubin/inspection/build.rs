@@ -306,7 +306,7 @@ fn ptx(ptx: &Ptx) -> Inspection {
             .parameters
             .iter()
             .filter(|p| !p.hidden)
-            .map(|p| p.offset + p.size)
+            .map(|p| p.offset.saturating_add(p.size))
             .max()
             .unwrap_or(0),
         cbank_param_size: entry.param_bytes(),

@@ -72,6 +72,7 @@ impl SourceError {
 }
 
 /// What sources may need.
+#[derive(Clone, Copy)]
 pub struct Workshop<'a> {
     /// The compilers at hand.
     pub tools: &'a Tools,

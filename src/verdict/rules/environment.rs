@@ -1,5 +1,6 @@
 //! What the run stands on: a device, a library, an entry point or memory that is not there.
 
+use super::device_code::STICKY;
 use super::{Facts, Judgement, judgement, lines};
 use crate::vocabulary::{Confidence, Kind, Owner, Phase};
 
@@ -23,8 +24,11 @@ const CODES: &[(i32, &str)] = &[
 
 pub fn rule(facts: &Facts) -> Option<Judgement> {
     let known = facts.code.and_then(|code| CODES.iter().find(|(known, _)| *known == code));
-    // Before the first module call nothing of the plan has happened yet: whatever fails there was there before.
-    let startup = (facts.phase == Phase::Startup).then_some("see what `--driver` names, and try --driver sim");
+    // Before the first module call nothing of the plan has happened yet: whatever fails there was there before. Not so a
+    // sticky code, which a thread that is still getting ready meets when another one's launch went wrong.
+    let sticky = facts.code.is_some_and(|code| STICKY.contains(&code));
+    let startup =
+        (facts.phase == Phase::Startup && !sticky).then_some("see what `--driver` names, and try --driver sim");
     let early = matches!(facts.phase, Phase::Startup | Phase::Load | Phase::GetFunction);
     let next = known.map(|(_, next)| *next).or(startup)?;
     (facts.kind == Kind::ApiError && early).then(|| {

@@ -94,3 +94,18 @@ fn a_full_table_is_no_wrong_architecture() {
     let first = Facts { live_modules: Some(0), ..facts };
     assert_eq!(alone(&first).owner, Owner::Environment);
 }
+
+/// A thread that is still getting ready meets the code that another one's launch left behind.
+#[test]
+fn a_sticky_code_in_startup_is_not_the_machines() {
+    let facts = |code| Facts {
+        kind: Kind::ApiError,
+        phase: Phase::Startup,
+        call: Some(Call::Memset),
+        code: Some(code),
+        place: None,
+        ..crash(Place::Libcuda)
+    };
+    assert_eq!(owner(&facts(700)), (Owner::CudaTile, Some(Confidence::Suspected)));
+    assert_eq!(owner(&facts(999)).0, Owner::Environment);
+}
