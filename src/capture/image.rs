@@ -89,7 +89,8 @@ impl Image {
         let bias = start.wrapping_sub(first.p_vaddr(endian).wrapping_sub(first.p_offset(endian)));
         let to_address = |headers: &[elf::ProgramHeader64<Le>], offset: u64| {
             let inside = |s: &&elf::ProgramHeader64<Le>| {
-                s.p_type(endian) == elf::PT_LOAD && offset.wrapping_sub(s.p_offset(endian)) < s.p_filesz(endian)
+                let skip = offset.checked_sub(s.p_offset(endian));
+                s.p_type(endian) == elf::PT_LOAD && skip.is_some_and(|skip| skip < s.p_filesz(endian))
             };
             headers.iter().find(inside).map(|s| s.p_vaddr(endian).wrapping_add(offset - s.p_offset(endian)))
         };
@@ -140,7 +141,7 @@ impl Image {
         let bases = BaseAddresses::default().set_eh_frame_hdr(hdr.address);
         let Ok(parsed) = EhFrameHdr::new(&hdr.bytes, LittleEndian).parse(&bases, 8) else { return };
         let address = parsed.eh_frame_ptr().pointer();
-        let inside = |s: &&Segment| address.wrapping_sub(s.address) < s.memory_size;
+        let inside = |s: &&Segment| address.checked_sub(s.address).is_some_and(|skip| skip < s.memory_size);
         let Some(segment) = self.segments.iter().find(inside) else { return };
         self.eh_frame = read(segment, address).map(|bytes| Section { address, bytes });
     }
@@ -166,8 +167,11 @@ impl Image {
             if let Ok(parsed) = &parsed
                 && let Some(table) = parsed.table()
             {
-                let fde = table.fde_for_address(&frames, &bases, address, EhFrame::cie_from_offset).ok()?;
-                return Some(then(&fde, &frames, &bases));
+                // Not the table's own `fde_for_address`: that subtracts without looking whether the pointer lies in the section.
+                let pointer = table.lookup(address, &bases).ok()?.pointer();
+                let offset = usize::try_from(pointer.checked_sub(section.address)?).ok()?;
+                let fde = frames.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+                return fde.contains(address).then(|| then(&fde, &frames, &bases));
             }
         }
         let fde = frames.fde_for_address(&bases, address, EhFrame::cie_from_offset).ok()?;

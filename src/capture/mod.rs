@@ -7,6 +7,8 @@ mod core_file;
 mod core_memory;
 mod exec_log;
 mod host;
+#[cfg(test)]
+mod hostile;
 mod image;
 mod locks;
 mod maps;

@@ -8,6 +8,7 @@ mod descriptors;
 mod endurance;
 mod handlers;
 mod leaving;
+mod real_driver;
 mod signals;
 mod stopping;
 mod supervisor_dies;
