@@ -35,6 +35,20 @@ pub fn now() -> String {
     format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}Z")
 }
 
+/// The time since 1970 of a date and time as [`now`] writes them; none for anything else.
+pub fn since_1970(rfc3339: &str) -> Option<std::time::Duration> {
+    let fields = rfc3339.strip_suffix('Z')?.split(['-', 'T', ':']).map(str::parse::<u64>);
+    let fields: Vec<u64> = fields.collect::<Result<_, _>>().ok()?;
+    let &[year @ 1970..10_000, month @ 1..=12, day @ 1..=31, h @ 0..24, m @ 0..60, s @ 0..=60] = fields.as_slice()
+    else {
+        return None;
+    };
+    // From the first of March on, so that the leap day is a year's last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
+    Some(std::time::Duration::from_secs(days * 86_400 + h * 3600 + m * 60 + s))
+}
+
 /// Days since 1970-01-01 to year, month, day (Hinnant's `civil_from_days`, for days not before 1970).
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
@@ -64,6 +78,19 @@ pub fn seed_from_clock() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_become_days_again() {
+        for days in (0..60_000).step_by(17) {
+            let (year, month, day) = civil(days);
+            let text = format!("{year:04}-{month:02}-{day:02}T01:02:03Z");
+            assert_eq!(since_1970(&text).unwrap().as_secs(), days * 86_400 + 3723, "{text}");
+        }
+        assert_eq!(since_1970("yesterday"), None);
+        assert_eq!(since_1970("1969-12-31T00:00:00Z"), None);
+        let seconds = since_1970(&now()).unwrap().as_secs();
+        assert!(since_epoch().as_secs() - seconds <= 1);
+    }
 
     #[test]
     fn days_become_dates() {

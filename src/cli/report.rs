@@ -18,6 +18,9 @@ pub struct ReportArgs {
     /// What to print: text, json, jsonl
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = super::options::word::<Format>)]
     format: Format,
+    /// Write the run for other programs too: hlog=PATH, trace=PATH (repeatable)
+    #[arg(long, value_name = "FMT=PATH")]
+    export: Vec<report::Export>,
 }
 
 /// Runs the command.
@@ -38,5 +41,5 @@ pub fn main(args: &ReportArgs) -> Exit {
     };
     // A closed pipe (`| head`) is no error.
     let _ = std::io::stdout().write_all(shown.as_bytes());
-    Exit::Clean
+    super::run::exports(&args.export, &data, &folder)
 }

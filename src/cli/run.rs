@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// What to print: text, json, jsonl
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = super::options::word::<Format>)]
     format: Format,
+    /// Write the run for other programs too: hlog=PATH, trace=PATH (repeatable)
+    #[arg(long, value_name = "FMT=PATH")]
+    export: Vec<report::Export>,
     /// Which findings make the exit code 1: any, none
     #[arg(long, value_name = "WHAT", default_value = "any", value_parser = super::options::word::<FailOn>)]
     fail_on: FailOn,
@@ -336,7 +339,17 @@ fn finish(args: &RunArgs, ended: supervise::Ended) -> Result<Exit, Refused> {
     // A closed pipe (`| head`) is no reason to lose the exit code.
     let _ = std::io::stdout().write_all(shown.as_bytes());
     let exit = exit_code(data, &ended.ending, args.fail_on);
-    Ok(exit)
+    Ok(exports(&args.export, data, &ended.folder).or(exit))
+}
+
+/// Writes what `--export` asks for; what cannot be written makes the exit code 2.
+pub fn exports(exports: &[report::Export], data: &RunData, folder: &Path) -> Exit {
+    let mut exit = Exit::Clean;
+    for problem in exports.iter().filter_map(|export| export.write(data, folder).err()) {
+        eprintln!("stress: {problem}");
+        exit = Exit::BadInput;
+    }
+    exit
 }
 
 fn exit_code(data: &RunData, ending: &Ending, fail_on: FailOn) -> Exit {

@@ -185,6 +185,9 @@ pub struct TrialRecord {
     pub seconds: f64,
     /// When it was started, seconds since the run's start.
     pub at: f64,
+    /// The same, ns of `CLOCK_MONOTONIC`: where the times in evidence and in files of calls lie. 0: not known.
+    #[serde(default)]
+    pub spawned_ns: u64,
     /// From its start to the first call of its loop, seconds; none: it never got there.
     pub began_after: Option<f64>,
     /// How it ended.

@@ -48,6 +48,7 @@ pub fn trial(number: u64) -> TrialRecord {
         planned_seconds: 1.0,
         seconds: 1.0,
         at: number as f64,
+        spawned_ns: 1_000_000_000 * (number + 1),
         began_after: Some(0.01),
         end: TrialEnd::Exited { code: 0 },
         calls: [(Call::Load, done(1_000)), (Call::Launch, done(1_000))].into(),

@@ -105,6 +105,7 @@ impl Observer<'_> {
             planned_seconds: next.seconds,
             seconds: seconds_between(began, times.ended_ns),
             at,
+            spawned_ns: times.spawned_ns,
             began_after: times.began_ns.map(|ns| seconds_between(times.spawned_ns, ns)),
             end: end(&outcome.end),
             calls: call_stats(&outcome.totals),

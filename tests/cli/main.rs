@@ -4,8 +4,8 @@ use cubin_stress as _;
 
 mod cases;
 mod endings;
+mod exports;
 mod faults;
-mod full_journal;
 mod inputs;
 mod runs;
 mod stress;
