@@ -1,9 +1,11 @@
 //! Records for tests.
 
 use super::*;
+use crate::journal::{Note, NoteKind};
 use crate::plan::{Arm, DriverKind, RunPlan, Workload};
 use crate::stats::{Exposure, Overlaps};
-use crate::vocabulary::Call;
+use crate::verdict;
+use crate::vocabulary::{Call, Kind};
 
 /// A header of one arm.
 pub fn header() -> RunHeader {
@@ -65,5 +67,31 @@ pub fn trial(number: u64) -> TrialRecord {
         faults: vec![],
         contaminated: false,
         soft_errors: vec![],
+    }
+}
+
+/// A fault of this kind, so many seconds after the first call.
+pub fn fault(kind: Kind, after_seconds: f64) -> FaultRecord {
+    let note = Note {
+        kind: NoteKind::ApiError,
+        thread: Some(0),
+        call: Some(Call::Launch),
+        code: 700,
+        module: 1,
+        live_modules: 1,
+        at_ns: 0,
+        text: String::new(),
+    };
+    let facts = verdict::Facts { kind, ..verdict::of_note(&note, None, false, &Workload::default()) };
+    let family = verdict::family_of(&facts);
+    FaultRecord {
+        id: 1,
+        judgement: verdict::alone(&facts),
+        facts,
+        family: family.id,
+        family_name: family.name,
+        after_seconds,
+        folded: 0,
+        evidence_file: None,
     }
 }

@@ -34,7 +34,7 @@ fn test(plan: &RunPlan, trials: &[Outline], other: usize, pairs: usize) -> Seque
 }
 
 fn life(trial: &Outline) -> ExposedLife {
-    ExposedLife { exposure: trial.launches, faulted: trial.faults > 0 }
+    ExposedLife { exposure: trial.launches_to_fault, faulted: trial.faults > 0 }
 }
 
 /// Whether every pair has its answer.

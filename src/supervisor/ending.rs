@@ -52,6 +52,7 @@ mod tests {
         arm: 0,
         block: 0,
         launches: 1000,
+        launches_to_fault: 1000,
         overlaps: 500,
         faults: 0,
         exit: Some(0),
