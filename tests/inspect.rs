@@ -168,3 +168,16 @@ fn hostile_files_are_refused_in_one_line() {
 fn host_offset(image: &[u8]) -> usize {
     cubin_image::Cubin::parse(image).unwrap().host_object().unwrap().offset as usize
 }
+
+#[test]
+fn the_committed_schemas_are_those_of_the_program() {
+    for (name, file) in [("inspect", "inspect-1.json"), ("variants", "variants-1.json")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_stress")).args(["schema", name]).output().unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(file);
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            String::from_utf8(output.stdout).unwrap() == committed,
+            "run `stress schema {name} > schemas/{file}`"
+        );
+    }
+}

@@ -1,9 +1,11 @@
 //! What the command line says of itself: completions, manual page, schemas.
 
 use super::Cli;
+use crate::cubin::inspection::InspectReport;
+use crate::cubin::variants::VariantManifest;
 use crate::exit::Exit;
 use crate::report::summary::Summary;
-use clap::{Args, CommandFactory};
+use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use std::io::{self, Write};
 
@@ -36,9 +38,41 @@ pub fn summary_schema() -> String {
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
-/// Prints the schema of the summary.
-pub fn schema() -> Exit {
-    print(summary_schema().as_bytes())
+/// Print the JSON schema of what a command prints.
+#[derive(Args, Debug)]
+pub struct SchemaArgs {
+    /// Whose: of a run's summary, of `inspect --format json`, of the manifest that `variants` writes
+    #[arg(value_enum, default_value_t)]
+    of: SchemaOf,
+}
+
+/// A document with a schema.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum SchemaOf {
+    /// A run's summary.
+    #[default]
+    Summary,
+    /// What `inspect` prints.
+    Inspect,
+    /// The manifest of variants.
+    Variants,
+}
+
+impl SchemaOf {
+    /// The schema, as committed under `schemas/`.
+    pub fn text(self) -> String {
+        let schema = match self {
+            SchemaOf::Summary => return summary_schema(),
+            SchemaOf::Inspect => schemars::schema_for!(InspectReport),
+            SchemaOf::Variants => schemars::schema_for!(VariantManifest),
+        };
+        serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+    }
+}
+
+/// Prints a schema.
+pub fn schema(args: &SchemaArgs) -> Exit {
+    print(args.of.text().as_bytes())
 }
 
 fn print(bytes: &[u8]) -> Exit {

@@ -46,8 +46,8 @@ enum Command {
     Completions(meta::CompletionsArgs),
     /// Print the manual page
     Man(NoArgs),
-    /// Print the JSON schema of the summary
-    Schema(NoArgs),
+    /// Print the JSON schema of what a command prints
+    Schema(meta::SchemaArgs),
     /// The child's side; started by the supervisor only.
     #[command(hide = true)]
     Worker(NoArgs),
@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
         Some(Command::Report(args)) => report::main(&args),
         Some(Command::Completions(args)) => meta::completions(&args),
         Some(Command::Man(_)) => meta::man(),
-        Some(Command::Schema(_)) => meta::schema(),
+        Some(Command::Schema(args)) => meta::schema(&args),
         Some(Command::Inspect(args)) => inspect::main(&args),
         Some(Command::Variants(args)) => variants::main(&args),
         Some(Command::Worker(_)) => return crate::worker::main(),
