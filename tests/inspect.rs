@@ -175,9 +175,6 @@ fn the_committed_schemas_are_those_of_the_program() {
         let output = Command::new(env!("CARGO_BIN_EXE_stress")).args(["schema", name]).output().unwrap();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(file);
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            String::from_utf8(output.stdout).unwrap() == committed,
-            "run `stress schema {name} > schemas/{file}`"
-        );
+        assert!(String::from_utf8(output.stdout).unwrap() == committed, "run `stress schema {name} > schemas/{file}`");
     }
 }

@@ -186,3 +186,36 @@ fn real_compilers_where_they_are_installed() {
     std::fs::write(&plain, "raise SystemExit('no kernels today')\n").unwrap();
     refused(&run(&[plain.to_str().unwrap(), "--python", &python]), 2, &["refused", "no kernels today"]);
 }
+
+/// A folder with a sound image and one whose callback faults: which threads load which shows in who dies.
+#[test]
+fn threads_take_different_images_of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = root().join("cubins/tile/add.sm_90.cubin");
+    let variants = Command::new(env!("CARGO_BIN_EXE_stress"))
+        .args(["variants", "--only", "callback-fault", "--out"])
+        .arg(folder.path())
+        .arg(&image)
+        .output()
+        .unwrap();
+    assert!(variants.status.success());
+    std::fs::copy(&image, folder.path().join("a.cubin")).unwrap();
+    let word = folder.path().to_str().unwrap();
+    let spread = |how: &str, threads: &str| run(&[word, "--spread", how, "--threads", threads, "--max-faults", "1"]);
+    // The first thread takes `a.cubin`, the second the other one.
+    runs(&spread("per-thread", "1"));
+    for how in ["per-thread", "random"] {
+        let ran = spread(how, "2");
+        assert_eq!(ran.code, Some(1), "{how}: {}{}", ran.stderr, ran.summary);
+        assert_eq!(ran.summary["arms"].as_array().unwrap().len(), 1);
+        let fault = &ran.summary["faults"][0];
+        assert_eq!((fault["kind"].as_str(), fault["place"].as_str()), (Some("crash"), Some("host_object")), "{fault}");
+        if how == "per-thread" {
+            assert_eq!(fault["thread"], 1);
+        }
+    }
+    // Images that do not take the same launch cannot share one.
+    std::fs::copy(root().join("cubins/tile/matmul.sm_90.cubin"), folder.path().join("b.cubin")).unwrap();
+    let ran = spread("random", "2");
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stderr, ran.summary);
+}

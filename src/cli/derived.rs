@@ -4,7 +4,7 @@ use super::options::Options;
 use super::sources::NoImages;
 use crate::cubin::Image;
 use crate::cubin::sources::{SourceKind, Workshop, load};
-use crate::cubin::variants::{CannotMake, Subject, Variant, VariantManifest, VariantRecord, make_all};
+use crate::cubin::variants::{CannotMake, Subject, UniqueByte, Variant, VariantManifest, VariantRecord, make_all};
 use crate::exit::Exit;
 use cubin_image::{Cubin, ImageKind};
 use std::path::{Path, PathBuf};
@@ -70,6 +70,9 @@ fn derive(
                     let path = write(&folder, &record.file, &one.bytes)?;
                     let mut derived = Image::from_bytes(&path, one.bytes)
                         .map_err(|e| NoImages { exit: e.exit(), text: e.to_string() })?;
+                    if variant.name == "unique" {
+                        derived.unique_byte = UniqueByte::of(&cubin, &image.bytes).map(|byte| byte.offset);
+                    }
                     derived.launch = renamed(options, variant, &cubin, &record.kernels);
                     made.push(derived);
                     manifest.variants.push(record);

@@ -3,7 +3,7 @@
 //! Every field is optional here; [`Options::over`] lays one source over another, and `run.rs` fills the defaults in.
 
 use crate::cubin::sources::SourceKind;
-use crate::plan::{ApiStyle, Verify};
+use crate::plan::{ApiStyle, Spread, Verify};
 use crate::plan::{
     Argument, ContextKind, Dim3, JournalKind, LockKind, Observe, Op, ResourceLimit, Steering, SyncPlace,
 };
@@ -90,6 +90,9 @@ options! {
     /// What the images are: cubin, fatbin, ptx, tile-bytecode, cu, cutile, directory, built-in [default: guessed]
     #[arg(long, value_name = "KIND", value_parser = word::<SourceKind>, env = "STRESS_SOURCE")]
     source: SourceKind,
+    /// Which of a folder's images a thread loads: same (each image is an arm), per-thread, random [default: same]
+    #[arg(long, value_name = "HOW", value_parser = word::<Spread>, env = "STRESS_SPREAD")]
+    spread: Spread,
     /// Compare each Tile image with its regular twin as well
     #[arg(long, num_args = 0, default_missing_value = "true")]
     with_twin: bool,

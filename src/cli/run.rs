@@ -194,6 +194,8 @@ fn workload(o: &Options) -> Result<Workload, Refused> {
         api: o.api.unwrap_or_default(),
         verify: o.verify.unwrap_or_default(),
         steer: o.steer.unwrap_or_default(),
+        spread: o.spread.unwrap_or_default(),
+        unique_byte: None,
         script: o.op.clone().unwrap_or_default(),
     };
     if !(1..=1024).contains(&w.threads) {
@@ -212,7 +214,7 @@ fn named(images: &[Image], arm: Option<&str>, workload: &Workload) -> Vec<Arm> {
     };
     let workload = |image: &Image| {
         let kernel = image.launch.clone().or_else(|| workload.kernel.clone());
-        Workload { kernel, ..workload.clone() }
+        Workload { kernel, unique_byte: image.unique_byte, ..workload.clone() }
     };
     images.iter().map(|i| Arm { name: full(i), image: i.path.clone(), workload: workload(i) }).collect()
 }

@@ -9,7 +9,7 @@ use crate::cubin::tools::Tools;
 use crate::cubin::{Image, read_file};
 use crate::driver;
 use crate::exit::Exit;
-use crate::plan::DriverChoice;
+use crate::plan::{DriverChoice, Spread};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,7 +67,24 @@ pub fn images(options: &Options, words: &[PathBuf]) -> Result<Vec<Image>, NoImag
             }
         }
     }
+    if options.spread.unwrap_or_default() != Spread::Same && images.len() > 1 {
+        return spread(options, words, &images);
+    }
     with_derived(options, images, &workshop)
+}
+
+/// All images as one arm, whose threads take different ones.
+fn spread(options: &Options, words: &[PathBuf], images: &[Image]) -> Result<Vec<Image>, NoImages> {
+    if options.with_twin == Some(true) || options.with_variants == Some(true) {
+        let text =
+            "--spread makes one arm of all images, --with-twin and --with-variants more arms of each: say one of them";
+        return Err(NoImages { exit: Exit::BadInput, text: text.into() });
+    }
+    let name = match words {
+        [word] => word.clone(),
+        _ => PathBuf::from(format!("{} and {} more", images[0].path.display(), images.len() - 1)),
+    };
+    Ok(Image::bundle(&name, images).into_iter().collect())
 }
 
 fn own_program() -> Result<PathBuf, NoImages> {

@@ -116,6 +116,8 @@ pub struct Image {
     pub facts: Facts,
     /// The kernel to launch in place of the plan's, where this image has it under another name.
     pub launch: Option<String>,
+    /// File offset of a byte that is to differ at every load (variant `unique`).
+    pub unique_byte: Option<u64>,
 }
 
 impl Image {
@@ -134,7 +136,17 @@ impl Image {
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Image, ImageProblem> {
         let facts = super::sources::facts(path, &bytes)?;
         let sha256 = hex(&Sha256::digest(&bytes));
-        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, facts, launch: None })
+        Ok(Image { path: path.to_owned(), bytes: bytes.into(), sha256, facts, launch: None, unique_byte: None })
+    }
+
+    /// Several images as one, for children whose threads take different ones. Its facts are those of the first; the worker
+    /// refuses images that do not take the same launch. None where there are no images.
+    pub fn bundle(path: &Path, images: &[Image]) -> Option<Image> {
+        let first = images.first()?;
+        let named: Vec<(String, &[u8])> = images.iter().map(|i| (i.path.display().to_string(), &*i.bytes)).collect();
+        let bytes = super::bundle::pack(&named);
+        let sha256 = hex(&Sha256::digest(&bytes));
+        Some(Image { path: path.to_owned(), bytes: bytes.into(), sha256, ..first.clone() })
     }
 
     /// The kernel to launch: the one named, the only one, or the usual one. None where the image's form does not tell its

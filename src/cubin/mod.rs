@@ -4,6 +4,7 @@
 //! their own, and puts what it learns into the tool's own words.
 
 pub mod builtin;
+pub mod bundle;
 pub mod child;
 pub mod compile;
 mod file;

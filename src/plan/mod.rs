@@ -11,4 +11,4 @@ mod workload;
 pub use order::{DriverKind, Order, SimSettings};
 pub use run::{Arm, DriverChoice, JournalKind, Observe, ResourceLimit, RunPlan};
 pub use script::{Expect, Op, OpCall};
-pub use workload::{ApiStyle, Argument, ContextKind, Dim3, LockKind, Steering, SyncPlace, Verify, Workload};
+pub use workload::{ApiStyle, Argument, ContextKind, Dim3, LockKind, Spread, Steering, SyncPlace, Verify, Workload};

@@ -88,6 +88,19 @@ pub enum Steering {
     Free,
 }
 
+/// Which of several images a thread loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// All threads of a child the same one: each image is an arm of its own.
+    #[default]
+    Same,
+    /// Thread N the N-th, over and over.
+    PerThread,
+    /// Any, chosen anew for each load.
+    Random,
+}
+
 /// One kernel argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -152,6 +165,11 @@ pub struct Workload {
     pub verify: Verify,
     /// How calls are brought together.
     pub steer: Steering,
+    /// Which of several images a thread loads.
+    pub spread: Spread,
+    /// File offset of a byte that takes another value at every load, so that no two loads have the same content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique_byte: Option<u64>,
     /// An exact sequence of calls to do instead of the loop.
     #[serde(rename = "op", skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<super::Op>,
@@ -173,6 +191,8 @@ impl Default for Workload {
             api: ApiStyle::default(),
             verify: Verify::default(),
             steer: Steering::default(),
+            spread: Spread::default(),
+            unique_byte: None,
             script: Vec::new(),
         }
     }

@@ -20,6 +20,7 @@ use super::tree::{Happening, SignalStop, Tree};
 use super::trial::{End, KillReason, Timings, TrialError, TrialObserver, TrialOutcome, TrialSpec};
 use super::watchdog::{Finding, Watchdog};
 use crate::capture::{self, ExecLog, HostCode, Moment, Surroundings};
+use crate::cubin::bundle;
 use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
 use crate::journal::{CallLog, Journal, JournalSpec, Progress, monotonic_ns};
 use crate::plan::{ContextKind, Observe};
@@ -479,7 +480,8 @@ fn surroundings(spec: &TrialSpec) -> Surroundings {
     let mut around = spec.around.clone();
     let name = spec.order.image_path.display().to_string();
     if around.hosts.iter().all(|code| code.image_name != name) {
-        around.hosts.extend(HostCode::of_cubin(&name, &spec.image));
+        let images = bundle::members(&spec.image);
+        around.hosts.extend(images.into_iter().filter_map(|image| HostCode::of_cubin(&name, image)));
     }
     let resolved = |path: &Path| std::fs::canonicalize(path).ok();
     around.known.driver = around.known.driver.or_else(|| resolved(&spec.order.driver));

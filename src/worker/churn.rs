@@ -141,7 +141,11 @@ impl<'a, A: Api> Churn<'a, A> {
 
     #[inline(always)]
     fn round<const CHECK: bool>(&mut self, keep: bool) -> Result<(), Failed> {
-        let (api, image, serial) = (self.api, self.crew.image.as_ptr(), self.serial);
+        let (api, serial) = (self.api, self.serial);
+        let image = match &mut self.kit.unique {
+            Some(copy) => copy.next(),
+            None => self.crew.image_for(self.index, self.round),
+        };
         let mut handle: *mut c_void = null_mut();
         // SAFETY: the image's bytes live as long as the crew, and a zero byte stands behind them.
         let open = self.call(None, A::LOAD, Access::Use, || unsafe { api.load(&mut handle, image) })?;

@@ -9,11 +9,11 @@ use super::trouble::{Failed, Failure, Trouble};
 use super::verify::{self, Checker};
 use crate::driver::codes;
 use crate::journal::{JournalWriter, NoteKind, ThreadWriter};
-use crate::plan::{Dim3, Order, Verify};
+use crate::plan::{Dim3, Order, Spread, Verify};
 use crate::vocabulary::Call;
 use crossbeam::sync::WaitGroup;
 use crossbeam::utils::CachePadded;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -42,8 +42,10 @@ pub(super) struct Tally {
 pub(super) struct Crew<'a> {
     /// The order.
     pub order: &'a Order,
-    /// The image.
+    /// The image; of several, the first.
     pub image: &'a Image,
+    /// All images that threads load: one, or those of a bundle.
+    pub images: &'a [Image],
     /// What to launch.
     pub target: &'a Target,
     /// The driver.
@@ -73,6 +75,19 @@ impl Crew<'_> {
     #[inline]
     pub fn is_over(&self) -> bool {
         self.stop.load(Relaxed) || self.journal.stop_requested()
+    }
+
+    /// What a thread loads in this round.
+    #[inline]
+    pub fn image_for(&self, thread: usize, round: u64) -> *const c_void {
+        let among = self.images.len();
+        let index = match self.order.workload.spread {
+            _ if among < 2 => 0,
+            Spread::Same => 0,
+            Spread::PerThread => thread % among,
+            Spread::Random => (verify::mix(self.order.seed ^ (thread as u64) << 48 ^ round) % among as u64) as usize,
+        };
+        self.images[index].as_ptr()
     }
 
     /// Loads that succeeded, and modules that are loaded now, in this process.
@@ -165,6 +180,32 @@ pub(super) struct Kit {
     pub arguments: Arguments,
     /// Looks at results, where they are known and wanted.
     pub checker: Option<Checker>,
+    /// Its own copy of the image, where no two loads are to have the same content.
+    pub unique: Option<UniqueCopy>,
+}
+
+/// A copy of an image with one byte that is another at every load.
+pub(super) struct UniqueCopy {
+    bytes: Box<[u8]>,
+    at: usize,
+    step: u8,
+}
+
+impl UniqueCopy {
+    /// A copy for one of `threads` threads: their values differ as well, as long as 256 suffice.
+    fn new(image: &Image, at: u64, thread: usize, threads: usize) -> Option<UniqueCopy> {
+        let mut bytes: Box<[u8]> = image.bytes().into();
+        let at = usize::try_from(at).ok().filter(|&at| at < bytes.len())?;
+        bytes[at] = bytes[at].wrapping_add(thread as u8);
+        Some(UniqueCopy { bytes, at, step: threads.clamp(1, 255) as u8 })
+    }
+
+    /// The copy with its next value.
+    #[inline]
+    pub fn next(&mut self) -> *const c_void {
+        self.bytes[self.at] = self.bytes[self.at].wrapping_add(self.step);
+        self.bytes.as_ptr().cast()
+    }
 }
 
 impl Kit {
@@ -191,7 +232,9 @@ impl Kit {
             .then(|| Checker::new(how, &addresses, verify::mix(seed), entries, pen))
             .transpose()
             .map_err(|failed| explain("copying inputs", failed))?;
-        Ok(Kit { context, arguments: layout.bind(&addresses), buffers, checker })
+        let workload = &crew.order.workload;
+        let unique = workload.unique_byte.and_then(|at| UniqueCopy::new(crew.image, at, index, workload.threads));
+        Ok(Kit { context, arguments: layout.bind(&addresses), buffers, checker, unique })
     }
 
     /// Gives everything back, in the order in which it must go.
@@ -205,5 +248,27 @@ impl Kit {
     /// Leaves everything as it is: the driver answers nothing but one error from now on.
     pub fn abandon(self) {
         std::mem::forget(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_loads_of_two_threads_have_the_same_byte_for_a_while() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/cubins/ptx/add.sm_120.cubin");
+        let bytes = std::fs::read(path).unwrap();
+        let image = Image::read(bytes.clone(), path.as_ref()).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for thread in 0..2 {
+            let mut copy = UniqueCopy::new(&image, 0x580, thread, 2).unwrap();
+            for _ in 0..100 {
+                copy.next();
+                assert!(seen.insert(copy.bytes[0x580]));
+                assert!(copy.bytes[..0x580] == bytes[..0x580] && copy.bytes[0x581..bytes.len()] == bytes[0x581..]);
+            }
+        }
+        assert!(UniqueCopy::new(&image, u64::MAX, 0, 2).is_none());
     }
 }

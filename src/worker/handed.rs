@@ -1,6 +1,7 @@
 //! What the supervisor hands down: the gate, the order, the image, the journal, each through its own descriptor.
 
 use super::image::Image;
+use crate::cubin::bundle;
 use crate::journal::{GATE_UNTRACED, JournalWriter};
 use crate::plan::Order;
 use std::fs::File;
@@ -47,9 +48,13 @@ pub(super) fn order() -> io::Result<Order> {
     serde_json::from_slice(&all(ORDER)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Reads the image. The inner error is one line: they are no bytes that a driver could load.
-pub(super) fn image(order: &Order) -> io::Result<Result<Image, String>> {
-    Ok(Image::read(all(IMAGE)?, &order.image_path))
+/// Reads the image, or the images of a bundle. The inner error is one line: they are no bytes that a driver could load.
+pub(super) fn images(order: &Order) -> io::Result<Result<Vec<Image>, String>> {
+    let bytes = all(IMAGE)?;
+    let Some(bundled) = bundle::unpack(&bytes) else {
+        return Ok(Image::read(bytes, &order.image_path).map(|image| vec![image]));
+    };
+    Ok(bundled.into_iter().map(|(name, image)| Image::read(image.to_vec(), name.as_ref())).collect())
 }
 
 /// Maps the journal.

@@ -67,6 +67,11 @@ impl Image {
         Ok(Image { bytes, path: path.into(), arch, tile, kernels })
     }
 
+    /// The bytes, and the zero byte behind them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// What the driver is handed.
     pub fn as_ptr(&self) -> *const c_void {
         self.bytes.as_ptr().cast()

@@ -71,8 +71,8 @@ fn worker() -> io::Result<u8> {
     if gate == Gate::Untraced {
         last_words::install(&journal);
     }
-    let done = match handed::image(&order)? {
-        Ok(image) => run::run(&order, &image, journal),
+    let done = match handed::images(&order)? {
+        Ok(images) => run::run(&order, &images, journal),
         Err(reason) => Err(Failure::plan(reason)),
     };
     Ok(match done {

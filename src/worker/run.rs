@@ -29,7 +29,8 @@ const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 ///
 /// # Errors
 /// Where the plan does not fit, or the worker could not begin.
-pub(super) fn run(order: &Order, image: &Image, journal: JournalWriter) -> Result<(), Failure> {
+pub(super) fn run(order: &Order, images: &[Image], journal: JournalWriter) -> Result<(), Failure> {
+    let Some((image, others)) = images.split_first() else { return Err(Failure::plan("no image")) };
     let mut pen = journal.main_thread();
     pen.begin();
     pen.set_recording(order.record);
@@ -47,6 +48,9 @@ pub(super) fn run(order: &Order, image: &Image, journal: JournalWriter) -> Resul
             return Err(failure);
         }
     };
+    for other in others {
+        target.also_fits(workload, other).map_err(Failure::plan)?;
+    }
     let script = (!workload.script.is_empty()).then(|| Script::new(workload, &target.layout)).transpose();
     let script = script.map_err(|text| Failure::plan(format!("script: {text}")))?;
     if workload.verify != Verify::Off && !target.layout.adds {
@@ -58,6 +62,7 @@ pub(super) fn run(order: &Order, image: &Image, journal: JournalWriter) -> Resul
     let crew = Crew {
         order,
         image,
+        images,
         target: &target,
         stage: &stage,
         binding: context.as_ref().map(Context::binding),

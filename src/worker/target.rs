@@ -43,6 +43,21 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Whether a further image takes the very same launch.
+    ///
+    /// # Errors
+    /// One line, where it does not.
+    pub fn also_fits(&self, workload: &Workload, image: &Image) -> Result<(), String> {
+        let other = Target::new(workload, image).map_err(|misfit| match misfit {
+            Misfit::Absent { text, .. } | Misfit::Other(text) => text,
+        })?;
+        let same = other.kernel == self.kernel && other.layout == self.layout && other.block == self.block;
+        let text = "kernel, parameters or block differ from those of the first image: threads cannot share one launch";
+        if same { Ok(()) } else { Err(format!("{}: {text}", image.path.display())) }
+    }
+}
+
 /// A driver applies the block size that a Tile image requires by itself, so 1 x 1 x 1 is what its callers give.
 fn default_block(image: &Image, required: Option<Dim3>) -> Dim3 {
     if image.tile { Dim3::default() } else { required.unwrap_or_default() }
