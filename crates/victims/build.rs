@@ -1,4 +1,4 @@
-//! Compiles each program of `programs/` with the machine's own C or C++ compiler.
+//! Compiles each program of `programs/` with the machine's own C, C++ or Rust compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,25 @@ fn main() {
         match source.extension().and_then(|extension| extension.to_str()) {
             Some("c") => compile(&source, &out, false),
             Some("cc") => compile(&source, &out, true),
+            Some("rs") => compile_rust(&source, &out),
             _ => {}
         }
     }
+}
+
+/// With the compiler that builds all the rest.
+fn compile_rust(source: &Path, out: &Path) {
+    let rustc = std::env::var_os("RUSTC").expect("cargo sets RUSTC");
+    let name = source.file_stem().expect("a source has a name");
+    let crate_name = name.to_string_lossy().replace('-', "_");
+    let mut command = std::process::Command::new(rustc);
+    command
+        .args(["--edition", "2024", "-O", "-g", "--crate-name", &crate_name])
+        .arg(source)
+        .arg("-o")
+        .arg(out.join(name));
+    let status = command.status().expect("the compiler runs");
+    assert!(status.success(), "{} does not compile", source.display());
 }
 
 /// Optimised a little, with unwind tables and without frame pointers, as distributions build.

@@ -8,6 +8,8 @@
 //!                    captured, observer told, delivered --> running or ended
 //! ```
 
+mod outcome;
+mod taking;
 mod untraced;
 
 use super::events::Events;
@@ -16,28 +18,24 @@ use super::handover::{self, Handover};
 use super::interrupt::StopLevel;
 use super::spawn::Gate;
 use super::stderr::Tail;
-use super::tree::{Happening, SignalStop, Tree};
-use super::trial::{End, KillReason, Timings, TrialError, TrialObserver, TrialOutcome, TrialSpec};
+use super::tree::{Happening, Tree};
+use super::trial::{KillReason, Timings, TrialError, TrialObserver, TrialSpec};
 use super::watchdog::{Finding, Watchdog};
-use crate::capture::{self, ExecLog, HostCode, Moment, Surroundings};
+use crate::capture::{self, ExecLog, HostCode, Surroundings};
 use crate::cubin::bundle;
-use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
+use crate::evidence::Trigger;
 use crate::journal::{CallLog, Journal, JournalSpec, Progress, monotonic_ns};
 use crate::plan::{ContextKind, Observe};
 use crate::stats::OverlapSampler;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
 /// Pace of ticks.
 const PACE: Duration = Duration::from_millis(100);
-/// How long all threads of a process may take to stand still.
-const STOP_LIMIT: Duration = Duration::from_millis(500);
 /// How long a killed process may take to go: one in the kernel's hands goes when that lets it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
-/// Exit codes that our worker may leave with: done, bad plan, could not begin, internal error.
-const WORKER_CODES: [i32; 4] = [0, 2, 3, 70];
 
 /// A child between its start and its end.
 pub(super) struct Life<'a> {
@@ -190,135 +188,6 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// A thread stands at a fatal-looking signal.
-    fn signal(&mut self, stop: SignalStop) {
-        // First of all: from here on the other threads' last calls are safe.
-        let frozen = self.journal.freeze();
-        let SignalStop { process, tid, signal, code: si_code, .. } = stop;
-        let (at_ns, registers) = (monotonic_ns(), capture::registers_by_name(tid));
-        let mut number = None;
-        let known = self.taken_ahead.remove(&tid) || self.is_again(&stop, &registers);
-        // A signal that nobody handles is the end: that is captured however many came before.
-        let worth_it = self.findings.wants_more() || !capture::process::catches(process, signal);
-        if !known && worth_it && self.killed.is_none() {
-            number = Some(self.findings.next_number());
-            let evidence = self.capture(process, Some(tid), trigger(&stop), None);
-            self.show(evidence);
-            self.second_faults(process, number);
-            self.tree.resume(process);
-        }
-        let pc = registers.get("rip").copied();
-        self.findings.note(process, EarlierSignal { at_ns, tid, signal, si_code, pc, evidence: number });
-        if frozen.and_then(|()| self.journal.thaw()).is_err() {
-            self.soft_errors.push("the journal could not be frozen and thawed".to_owned());
-        }
-        self.tree.deliver(tid);
-    }
-
-    /// Whether this is a known fault come again after its handler reset itself.
-    fn is_again(&self, stop: &SignalStop, registers: &BTreeMap<String, u64>) -> bool {
-        self.findings.is_again(stop, registers) && !capture::process::catches(stop.process, stop.signal)
-    }
-
-    /// Other threads that faulted before they could be stopped: their signals are taken at the same standstill.
-    fn second_faults(&mut self, process: i32, first: Option<u32>) {
-        for stop in self.tree.waiting_signals(process) {
-            if self.findings.wants_more() {
-                let evidence = self.capture(process, Some(stop.tid), trigger(&stop), first);
-                self.show(evidence);
-                self.taken_ahead.insert(stop.tid);
-            }
-        }
-    }
-
-    /// Takes evidence of a process, whose threads stand still afterwards.
-    fn capture(&mut self, process: i32, tid: Option<i32>, trigger: Trigger, follows: Option<u32>) -> Evidence {
-        let at_ns = monotonic_ns();
-        let standing = self.tree.standing(process);
-        let before = capture::before_stop(process, &standing);
-        let soft_errors = self.tree.stop(process, STOP_LIMIT);
-        self.log.iter_mut().for_each(ExecLog::drain);
-        self.tail.drain();
-        let is_root = process == self.tree.root();
-        let standing = self.tree.standing(process);
-        let written = self.tree.refused().and_then(|_| self.journal.last_words());
-        let written = written.filter(|words| Some(words.tid) == tid);
-        let moment = Moment {
-            pid: process,
-            tid,
-            trigger,
-            watch: if self.tree.traced() {
-                Watch::Ptrace
-            } else if written.is_some() {
-                Watch::Handler
-            } else {
-                Watch::Status
-            },
-            written,
-            standing: &standing,
-            before,
-            journal: is_root.then(|| self.journal.snapshot(self.spec.last_calls)),
-            stderr_tail: self.tail.text(),
-            soft_errors,
-        };
-        let mut evidence = capture::capture(moment, &self.around, self.log.as_ref());
-        evidence.at_ns = at_ns;
-        if let Some(before) = self.caught_at_begin.as_ref().filter(|_| is_root) {
-            let now = &evidence.process.signals_caught;
-            let changed = (1..=64).filter(|signal| before.contains(signal) != now.contains(signal));
-            evidence.process.handlers_changed = Some(changed.collect());
-        }
-        evidence.number = self.findings.next_number();
-        if let Some(folder) = &self.spec.core_dir {
-            let name = format!("core.{process}.{}", evidence.number);
-            match capture::write_core(&folder.join(&name), process, tid, &standing, &evidence.trigger) {
-                Ok(_) => evidence.core = Some(name),
-                Err(error) => evidence.soft_errors.push(format!("core: {error}")),
-            }
-        }
-        evidence.earlier_signals = self.findings.signals_of(process);
-        evidence.paused_by = self.paused.filter(|_| is_root).map(|(signal, _)| signal);
-        evidence.follows = follows.or_else(|| self.findings.cause_of(&evidence));
-        evidence
-    }
-
-    /// Shows evidence to the observer, who puts it on disk, and keeps it.
-    fn show(&mut self, evidence: Evidence) {
-        self.observer.fault(&evidence);
-        self.findings.add(evidence);
-    }
-
-    /// A thread is about to exit: is that how a worker leaves?
-    fn exiting(&mut self, process: i32, tid: i32, status: i32) {
-        if self.killed.is_some() {
-            return;
-        }
-        let signal = status & 0x7f;
-        if signal != 0 {
-            if !self.findings.has_open_signal(process, signal) && !self.findings.has_exit(process) {
-                let evidence = self.capture(process, None, Trigger::Exit { status }, None);
-                self.show(evidence);
-                self.tree.resume(process);
-            }
-            return;
-        }
-        if !capture::leaves_its_process(tid) {
-            return;
-        }
-        let abnormal = process == self.tree.root() && !self.is_normal_exit(status >> 8 & 0xff);
-        if abnormal || !self.findings.signals_of(process).is_empty() {
-            let evidence = self.capture(process, Some(tid), Trigger::Exit { status }, None);
-            if abnormal || evidence.follows.is_some() {
-                self.show(evidence);
-            }
-            self.tree.resume(process);
-        }
-    }
-
-    fn is_normal_exit(&self, code: i32) -> bool {
-        WORKER_CODES.contains(&code) && (code != 0 || self.journal.progress().finished)
-    }
-
     fn tick(&mut self) {
         let progress = self.journal.progress();
         if self.timings.began_ns.is_none() && progress.began_ns.is_some() {
@@ -387,92 +256,6 @@ impl<'a> Life<'a> {
             }
         }
     }
-
-    /// Ends what is left and says what came of it.
-    pub(super) fn end(mut self) -> TrialOutcome {
-        self.log.iter_mut().for_each(ExecLog::drain);
-        if let Some(lost) = self.log.as_ref().map(ExecLog::lost).filter(|&lost| lost > 0) {
-            self.soft_errors.push(format!("{lost} executable mappings were not logged: the ring was full"));
-        }
-        let pid = self.tree.root();
-        let end = self.how_it_ended();
-        self.tail.drain();
-        if matches!(end, End::Signaled(_)) && !self.findings.has_fault(pid) {
-            self.record_bare_end(pid);
-        }
-        let (journal, totals) = (self.journal.snapshot(self.spec.last_calls), self.journal.totals());
-        self.journal.sample_overlaps(&mut self.sampler);
-        let exposure = self.sampler.exposure(&totals);
-        self.close_call_log();
-        self.timings.began_ns = self.timings.began_ns.or(journal.began_ns);
-        let left = self.tree.finish(KILL_LIMIT);
-        self.soft_errors.extend(left);
-        let (faults, handled) = self.findings.finish();
-        TrialOutcome {
-            pid,
-            end,
-            faults,
-            handled,
-            journal,
-            totals,
-            exposure,
-            timings: self.timings,
-            stderr_tail: self.tail.text(),
-            stderr_bytes: self.tail.total(),
-            descendants: self.descendants,
-            soft_errors: self.soft_errors,
-        }
-    }
-
-    /// Keeps the calls that are still in the rings, and says how many were lost.
-    fn close_call_log(&mut self) {
-        let Some(mut log) = self.call_log.take() else { return };
-        self.journal.drain_into(&mut log);
-        let end = log.finish();
-        if end.lost > 0 {
-            self.soft_errors.push(format!(
-                "{} of {} calls are not in the file of calls",
-                end.lost,
-                end.lost + end.written
-            ));
-        }
-        if let Some(error) = end.failed {
-            self.soft_errors.push(format!("the file of calls ends early: {error}"));
-        }
-    }
-
-    fn how_it_ended(&self) -> End {
-        let status = self.status.unwrap_or(libc::SIGKILL);
-        match (self.killed, status & 0x7f) {
-            (Some(reason), libc::SIGKILL) => End::Killed(reason),
-            (None, libc::SIGKILL) if self.status.is_none() => End::Killed(KillReason::Ended),
-            (_, 0) => End::Exited(status >> 8 & 0xff),
-            (_, signal) => End::Signaled(signal),
-        }
-    }
-
-    /// A death that nothing was taken of: its status and its journal are all that there is.
-    fn record_bare_end(&mut self, pid: i32) {
-        let trigger = Trigger::Exit { status: self.status.unwrap_or_default() };
-        let watch = if self.tree.traced() { Watch::Ptrace } else { Watch::Status };
-        let moment = Moment {
-            pid,
-            tid: None,
-            trigger,
-            watch,
-            written: None,
-            standing: &[],
-            before: Default::default(),
-            journal: Some(self.journal.snapshot(self.spec.last_calls)),
-            stderr_tail: self.tail.text(),
-            soft_errors: vec!["the child was gone before anything could be read of it".to_owned()],
-        };
-        let mut evidence = capture::bare(moment);
-        evidence.number = self.findings.next_number();
-        evidence.earlier_signals = self.findings.signals_of(pid);
-        self.observer.fault(&evidence);
-        self.findings.add_fault(evidence);
-    }
 }
 
 /// What is known of the run's files, and of this trial's image.
@@ -487,9 +270,4 @@ fn surroundings(spec: &TrialSpec) -> Surroundings {
     around.known.driver = around.known.driver.or_else(|| resolved(&spec.order.driver));
     around.known.worker = around.known.worker.or_else(|| resolved(&spec.program.0));
     around
-}
-
-fn trigger(stop: &SignalStop) -> Trigger {
-    let SignalStop { signal, code, address, sender, .. } = *stop;
-    Trigger::Signal { signal, si_code: code, address, sender }
 }

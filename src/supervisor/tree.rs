@@ -14,6 +14,12 @@
 //!         Running                 Held(exit) --let_go--> Leaving --> gone
 //! ```
 
+mod end;
+mod happening;
+mod standstill;
+
+pub use happening::{Happening, SignalStop};
+
 use super::reap;
 use super::spawn::{self, Gate, Launch};
 use super::trace::{self, Change};
@@ -24,75 +30,10 @@ use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
 
 /// Signals that look fatal before anybody knows whether the program handles them.
 pub const FATAL: [i32; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP];
-
-/// A thread that stands at a fatal-looking signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignalStop {
-    /// Its process.
-    pub process: i32,
-    /// The thread.
-    pub tid: i32,
-    /// Signal number.
-    pub signal: i32,
-    /// `si_code`.
-    pub code: i32,
-    /// `si_addr` where the kernel knows it.
-    pub address: Option<u64>,
-    /// Who sent it, if anybody did.
-    pub sender: Option<i32>,
-}
-
-impl SignalStop {
-    fn read(process: i32, tid: i32, signal: i32) -> SignalStop {
-        let info = trace::signal_info(tid).unwrap_or_default();
-        SignalStop { process, tid, signal, code: info.code, address: info.address, sender: info.sender }
-    }
-}
-
-/// What happened in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// A fatal-looking signal is about to be delivered to a thread, which stands still until [`Tree::deliver`].
-    Signal(SignalStop),
-    /// A thread is about to exit, and stands still until [`Tree::deliver`].
-    Exiting {
-        /// Its process.
-        process: i32,
-        /// The thread.
-        tid: i32,
-        /// Wait status that it exits with.
-        status: i32,
-    },
-    /// A process was stopped by a stop signal and stays so.
-    Paused {
-        /// The process.
-        process: i32,
-        /// The stop signal.
-        signal: i32,
-    },
-    /// A stopped process was continued.
-    Continued {
-        /// The process.
-        process: i32,
-    },
-    /// A process of the tree started another.
-    Started {
-        /// The new process.
-        process: i32,
-    },
-    /// A process ended.
-    Ended {
-        /// The process.
-        process: i32,
-        /// Its wait status.
-        status: i32,
-    },
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -348,176 +289,8 @@ impl Tree {
         }
     }
 
-    /// Stops every thread of a process, within `limit`. Answers what stood in the way, one line each.
-    ///
-    /// Events that arrive meanwhile are kept for [`Tree::next_happening`]; their threads stand still too.
-    pub fn stop(&mut self, process: i32, limit: Duration) -> Vec<String> {
-        if !self.traced {
-            return vec!["the process is not traced: its threads were not stopped".to_owned()];
-        }
-        let begun = Instant::now();
-        let mut asked = BTreeSet::new();
-        loop {
-            let fresh: Vec<i32> = process::threads_of(process).into_iter().filter(|tid| asked.insert(*tid)).collect();
-            for &tid in &fresh {
-                self.tracees.entry(tid).or_insert(Tracee { process, state: State::Running });
-                if self.moves(tid) && trace::interrupt(tid).is_err() {
-                    self.set(tid, State::Leaving);
-                }
-            }
-            if fresh.is_empty() {
-                return Vec::new();
-            }
-            while asked.iter().any(|&tid| self.moves(tid)) {
-                if self.absorb(process) {
-                    continue;
-                }
-                self.wake.wait(Duration::from_millis(1));
-                if begun.elapsed() > Duration::from_millis(20) {
-                    self.set_zombies_aside(process, &asked);
-                }
-                if begun.elapsed() > limit {
-                    let late = asked.iter().filter(|&&tid| self.moves(tid));
-                    return late.map(|tid| format!("thread {tid} did not stop within {limit:?}")).collect();
-                }
-            }
-        }
-    }
-
-    /// Whether a thread stands neither at a stop nor at its end.
-    fn moves(&self, tid: i32) -> bool {
-        self.tracees.get(&tid).is_some_and(|tracee| matches!(tracee.state, State::Running | State::Paused))
-    }
-
-    /// A leader that ended before its threads stays a zombie and never stops.
-    fn set_zombies_aside(&mut self, process: i32, asked: &BTreeSet<i32>) {
-        for &tid in asked {
-            if self.moves(tid) && process::is_zombie(process, tid) {
-                self.set(tid, State::Leaving);
-            }
-        }
-    }
-
-    /// Takes the changes that have arrived, without resuming anything of `process`. Answers whether there were any.
-    fn absorb(&mut self, process: i32) -> bool {
-        let mut any = false;
-        self.wake.clear();
-        while let Ok(Some((tid, status))) = trace::next_change() {
-            any = true;
-            let change = trace::decode(status);
-            if matches!(change, Change::Exited(_) | Change::Killed(_)) {
-                self.set(tid, State::Leaving);
-                self.queue.push_back((tid, status));
-                continue;
-            }
-            let ours = self.admit(tid) == process;
-            let state = match change {
-                Change::Plain if ours => State::Interrupted,
-                Change::Signal(signal) => State::Held(signal),
-                _ => State::Held(0),
-            };
-            self.set(tid, state);
-            if state != State::Interrupted {
-                self.queue.push_back((tid, status));
-            }
-        }
-        any
-    }
-
-    /// Fatal-looking signals that other threads of a stopped process stand at, as [`Happening::Signal`] will tell them.
-    pub fn waiting_signals(&self, process: i32) -> Vec<SignalStop> {
-        let signals = self.queue.iter().filter_map(|&(tid, status)| match trace::decode(status) {
-            Change::Signal(signal) if FATAL.contains(&signal) => Some((tid, signal)),
-            _ => None,
-        });
-        let ours = signals.filter(|(tid, _)| self.tracees.get(tid).is_some_and(|tracee| tracee.process == process));
-        ours.map(|(tid, signal)| SignalStop::read(process, tid, signal)).collect()
-    }
-
-    /// Threads of a process that stand still and can be read.
-    pub fn standing(&self, process: i32) -> Vec<i32> {
-        let stands = |tracee: &Tracee| matches!(tracee.state, State::Held(_) | State::Interrupted);
-        let of_process = self.tracees.iter().filter(|(_, tracee)| tracee.process == process && stands(tracee));
-        of_process.map(|(&tid, _)| tid).collect()
-    }
-
-    /// Lets the threads go on that [`Tree::stop`] interrupted. Those that stand at an event wait for [`Tree::next_happening`].
-    pub fn resume(&mut self, process: i32) {
-        for tid in self.standing(process) {
-            if self.tracees[&tid].state == State::Interrupted {
-                self.go_on(tid, 0);
-            }
-        }
-    }
-
     /// Processes of the tree that have not ended, as far as is known.
     pub fn alive(&self) -> Vec<i32> {
         if self.traced { self.processes.iter().copied().collect() } else { Vec::new() }
-    }
-
-    /// Kills the child alone; its end arrives through [`Tree::next_happening`].
-    pub fn kill_root(&mut self) {
-        if !self.root_ended {
-            trace::kill(self.root, libc::SIGKILL);
-        }
-        if self.traced {
-            for tid in self.standing(self.root) {
-                self.go_on(tid, 0);
-            }
-        }
-    }
-
-    /// Kills and reaps everything that is left, within `limit`. Answers what could not be ended, one line each.
-    pub fn finish(mut self, limit: Duration) -> Vec<String> {
-        let until = Instant::now() + limit;
-        let left = if self.traced { self.end_traced(until) } else { self.end_untraced(until) };
-        for &process in &self.ever {
-            let _ = trace::reap(process);
-        }
-        left.into_iter().map(|pid| format!("process {pid} could not be killed within {limit:?}")).collect()
-    }
-
-    fn end_traced(&mut self, until: Instant) -> Vec<i32> {
-        let mut killed = BTreeSet::new();
-        while !self.processes.is_empty() {
-            for &process in &self.processes {
-                if killed.insert(process) {
-                    trace::kill(process, libc::SIGKILL);
-                }
-            }
-            let stopped: Vec<i32> = self.processes.iter().flat_map(|&process| self.standing(process)).collect();
-            for tid in stopped {
-                if self.queue.iter().all(|&(waiting, _)| waiting != tid) {
-                    self.go_on(tid, 0);
-                }
-            }
-            match self.next_happening() {
-                Ok(Some(_)) => {}
-                Ok(None) if self.nothing_left() => break,
-                _ if Instant::now() >= until => return self.processes.iter().copied().collect(),
-                _ => self.wake.wait(Duration::from_millis(5)),
-            }
-        }
-        Vec::new()
-    }
-
-    /// Whether the kernel knows no tracee of this thread any more, whatever the books say.
-    fn nothing_left(&self) -> bool {
-        self.processes.iter().all(|&process| !process::exists(process))
-    }
-
-    fn end_untraced(&mut self, until: Instant) -> Vec<i32> {
-        loop {
-            self.ever.extend(self.mark.processes());
-            let left: Vec<i32> = self.ever.iter().copied().filter(|&pid| process::exists(pid)).collect();
-            if left.is_empty() || Instant::now() >= until {
-                return left;
-            }
-            for pid in left {
-                trace::kill(pid, libc::SIGKILL);
-                let _ = trace::reap(pid);
-            }
-            self.wake.wait(Duration::from_millis(1));
-        }
     }
 }

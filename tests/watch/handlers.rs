@@ -68,6 +68,25 @@ fn a_handler_that_deadlocks_is_the_consequence_of_its_signal() {
 }
 
 #[test]
+fn a_handler_that_resets_itself_and_returns_makes_no_second_fault() {
+    let (outcome, told) = run("rust-fault", &[]);
+    assert_eq!((outcome.end, told.faults.len(), told.withdrawn.len()), (End::Signaled(libc::SIGSEGV), 1, 0));
+    let names = names(faulting(only_fault(&outcome)));
+    assert!(names[0].contains("faults"), "{names:?}");
+}
+
+#[test]
+fn an_exception_in_a_static_destructor_is_an_abort_after_main() {
+    let (outcome, _) = run("throws-in-destructor", &[]);
+    assert_eq!(outcome.end, End::Signaled(libc::SIGABRT));
+    let fault = only_fault(&outcome);
+    assert!(fault.stderr_tail.contains("cudaErrorCudartUnloading"), "{}", fault.stderr_tail);
+    let names = names(faulting(fault));
+    let at = |name| names.iter().position(|found| *found == name);
+    assert!(at("Cache::~Cache()").unwrap() < at("exit").unwrap() && at("main").is_none(), "{names:?}");
+}
+
+#[test]
 fn the_only_fault_of_a_plain_abort_is_the_abort() {
     let (outcome, _) = run("signals", &["abrt"]);
     assert!(only_fault(&outcome).earlier_signals.is_empty() && outcome.handled.is_empty());
