@@ -12,7 +12,7 @@ pub(super) fn adopt_orphans() -> io::Result<()> {
 
 /// A word in the environment of one child and all that it starts.
 ///
-/// Used only where the child is not traced: then a process that left its session is found by nothing else.
+/// Looked for only where the child is not traced: then a process that left its session is found by nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark(String);
 

@@ -92,9 +92,8 @@ impl Tree {
         let wake = Wake::on_child().map_err(StartError::Prepare)?;
         reap::adopt_orphans().map_err(StartError::Prepare)?;
         let mark = reap::Mark::new();
-        if observe == Observe::None {
-            launch.env.push(mark.variable());
-        }
+        // Whether it may be traced is known only once it is there: it carries the mark in any case.
+        launch.env.push(mark.variable());
         let root = spawn::spawn(&launch)
             .map_err(|error| StartError::Spawn { program: launch.program.display().to_string(), error })?;
         let refused = match observe {
