@@ -200,3 +200,33 @@ fn a_twin_that_would_lack_descriptors_is_refused() {
         String::from_utf8_lossy(&output.stderr).contains("no regular twin of tile/matmul.sm_90.cubin: descriptors")
     );
 }
+
+/// A stand-in for another tileiras: it says its version and hands out the image that the real one made of that bytecode.
+#[test]
+fn other_compilers_are_found_by_their_version() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let program = folder.path().join("tileiras");
+    let made = cubins().join("tile-13.5/add.sm_120.cubin");
+    let script = format!(
+        "#!/bin/sh\n[ $1 = --version ] && echo 'Cuda compilation tools, release 13.5, V13.5.37' && exit\nfor last; do :; done\ncp '{}' \"$last\"\n",
+        made.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let manifest = variants("tile/add.sm_120.cubin", out.path(), &format!("{}:/usr/bin:/bin", folder.path().display()));
+    let all = manifest["variants"].as_array().unwrap();
+    let other = all.iter().find(|v| v["compiled"]["version"] == "13.5.37").unwrap();
+    assert_eq!(
+        (other["name"].as_str(), other["compiled"]["compiler"].as_str()),
+        (Some("other-compiler"), Some("tileiras"))
+    );
+    assert_eq!(other["file"], "add.sm_120.other-compiler-13.5.37.cubin");
+    assert_eq!(other["compiled"]["code"][0]["kernel"], "repro_kernel");
+    assert_eq!(std::fs::read(out.path().join(other["file"].as_str().unwrap())).unwrap(), std::fs::read(made).unwrap());
+    // Of its own release there is nothing to compare.
+    let manifest =
+        variants("tile-13.5/add.sm_120.cubin", out.path(), &format!("{}:/usr/bin:/bin", folder.path().display()));
+    let all = manifest["variants"].as_array().unwrap();
+    assert!(!all.iter().any(|v| v["compiled"]["version"] == "13.5.37"));
+}

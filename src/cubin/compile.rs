@@ -89,7 +89,9 @@ impl Compile<'_> {
     /// A finding where the compiler crashed or hung, its own words where it refused.
     pub fn run(&self, tools: &Tools) -> Result<Vec<u8>, CompileError> {
         let mut words: Vec<std::ffi::OsString> = self.flags.iter().map(Into::into).collect();
-        words.extend([self.input.into(), "-o".into(), self.output.into()]);
+        // The compiler runs in the folder of its output: what it leaves lying about goes with that.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        words.extend([absolute(self.input).into(), "-o".into(), absolute(self.output).into()]);
         let io = |path: &Path| {
             let path = path.to_owned();
             |source| CompileError::Io { path, source }

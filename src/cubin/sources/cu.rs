@@ -24,11 +24,10 @@ pub fn compile(path: &Path, workshop: &Workshop) -> Result<Image, SourceError> {
     } else {
         flags.push("-cubin".into());
     }
-    let input = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let output = workshop.scratch.join(format!("{stem}.cubin"));
     let (limit, keep_in) = (COMPILE_LIMIT, workshop.keep_in);
-    let compile = Compile { tool: &nvcc, flags, input: &input, output: &output, limit, keep_in };
+    let compile = Compile { tool: &nvcc, flags, input: path, output: &output, limit, keep_in };
     let bytes = compile.run(workshop.tools)?;
     Ok(Image::from_bytes(path, bytes)?)
 }

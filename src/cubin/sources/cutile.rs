@@ -22,13 +22,12 @@ pub fn compile(path: &Path, workshop: &Workshop) -> Result<Image, SourceError> {
     let arch = (workshop.arch)().map_err(SourceError::Missing)?;
     let script = workshop.scratch.join("cutile_export.py");
     std::fs::write(&script, EXPORT).map_err(|source| CompileError::Io { path: script.clone(), source })?;
-    let input = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let output = workshop.scratch.join(format!("{stem}.cubin"));
     let tool = Tool { path: python, version: "with cuda-tile".into() };
     let flags = vec![script.display().to_string(), format!("--gpu=sm_{arch}")];
     let (limit, keep_in) = (COMPILE_LIMIT, workshop.keep_in);
-    let compile = Compile { tool: &tool, flags, input: &input, output: &output, limit, keep_in };
+    let compile = Compile { tool: &tool, flags, input: path, output: &output, limit, keep_in };
     match compile.run(workshop.tools) {
         Ok(bytes) => Ok(Image::from_bytes(path, bytes)?),
         Err(CompileError::Refused { said, .. }) if said.contains("No module named 'cuda") => {
