@@ -9,7 +9,7 @@
 //!        time from which the first call counts (ns), calls, and for each call:
 //!        enter since the leave before, leave since enter, call, module - the module before (zigzag), result (zigzag)
 //! ```
-//! Seven to nine bytes a call. Numbers are LEB128. A file that was cut off, or that holds nonsense, is read up to there.
+//! Six to nine bytes a call. Numbers are LEB128. A file that was cut off, or that holds nonsense, is read up to there.
 
 use super::CallRecord;
 use super::reader::{Journaled, Source};

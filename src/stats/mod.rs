@@ -19,4 +19,4 @@ pub use first_fault::{Life, MedianInterval, Step, seconds_to_first_fault, surviv
 pub use median::{median, median_interval};
 pub use rates::{Interval, Level, NotALevel, per_million, per_second, proportion};
 pub use sampling::{Exposure, OverlapSampler};
-pub use sequential::{ALIKE_WITHIN, Answer, Block, ExposedLife, SequentialTest, TEST, planned_life};
+pub use sequential::{ALIKE_WITHIN, Answer, Block, ExposedLife, SequentialTest, TEST};

@@ -8,7 +8,7 @@ use crate::journal::{CallWindow, HotCall, Journal, Totals};
 use serde::{Deserialize, Serialize};
 
 /// Calls read a sample, all threads together: some 0.3 ms of work, ten times a second.
-const CALLS_A_SAMPLE: usize = 4096;
+const CALLS_A_SAMPLE: usize = 8192;
 /// Fewest calls read of a thread.
 const FEWEST_CALLS: usize = 64;
 
@@ -121,7 +121,8 @@ impl Journal {
     /// Counts the overlaps among the last calls of each thread. To be called some ten times a second while the child runs,
     /// and once when it is over.
     pub fn sample_overlaps(&self, sampler: &mut OverlapSampler) {
-        let calls = (CALLS_A_SAMPLE / self.threads().max(1)).max(FEWEST_CALLS);
+        // The main thread has a record too, but makes no calls of interest.
+        let calls = (CALLS_A_SAMPLE / (self.threads() - 1).max(1)).max(FEWEST_CALLS);
         sampler.take(&self.window(calls));
     }
 }

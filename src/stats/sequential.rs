@@ -207,21 +207,6 @@ fn ln_evidence(first: u64, second: u64, p: f64) -> f64 {
     ln_beta(k + 0.5, m + 0.5) - ln_beta(0.5, 0.5) - times_ln(k, p.ln()) - times_ln(m, libm::log1p(-p))
 }
 
-/// How long the next block's children should live, seconds, for the test to come to its end soonest.
-///
-/// A block costs the planned length and twice the cost of starting a child, and is decided if there is a fault in it: with a
-/// constant rate in the worse arm the cost a decided block is least where exp(rate L) = 1 + rate (L + 2 start). Until faults are
-/// seen, and where they are rare, children live `longest`: a fault may need the modules that a long life keeps.
-pub fn planned_life(faults_of_worse: u64, seconds_of_worse: f64, start: f64, shortest: f64, longest: f64) -> f64 {
-    if faults_of_worse < 2 || seconds_of_worse <= 0.0 {
-        return longest;
-    }
-    let rate = faults_of_worse as f64 / seconds_of_worse;
-    let best = last_where(0.0, longest, |l| libm::expm1(rate * l) <= rate * (l + 2.0 * start));
-    // The last bit below `longest` is `longest`.
-    if best.next_up() >= longest { longest } else { best.max(shortest).min(longest) }
-}
-
 #[cfg(test)]
 #[path = "sequential_tests.rs"]
 mod tests;

@@ -84,14 +84,3 @@ fn what_is_needed_is_counted() {
     let mixed = after(9, 3).decided_blocks_needed(0.9).unwrap();
     assert!((20..200).contains(&mixed), "{mixed}");
 }
-
-#[test]
-fn lives_fit_the_rate() {
-    assert_eq!(planned_life(1, 1.0, 0.1, 0.5, 10.0), 10.0, "one fault says little about the rate");
-    assert_eq!(planned_life(0, 100.0, 0.1, 0.5, 10.0), 10.0);
-    assert_eq!(planned_life(1000, 1.0, 0.1, 0.5, 10.0), 0.5);
-    let life = planned_life(20, 10.0, 0.1, 0.1, 10.0);
-    assert!((libm::expm1(2.0 * life) - 2.0 * (life + 0.2)).abs() < 1e-6, "{life}");
-    let rare = planned_life(2, 1000.0, 0.5, 0.1, 10.0);
-    assert_eq!(rare, 10.0);
-}
