@@ -40,7 +40,9 @@ impl Exit {
 
     /// The ending that wins when both apply.
     pub fn or(self, other: Exit) -> Exit {
-        Self::PRECEDENCE.into_iter().find(|&e| e == self || e == other).unwrap_or(self)
+        // A run that was ended at once says so, whatever it had found by then.
+        let ended = [self, other].into_iter().find(|e| !Self::PRECEDENCE.contains(e));
+        ended.or_else(|| Self::PRECEDENCE.into_iter().find(|&e| e == self || e == other)).unwrap_or(self)
     }
 
     /// The ending of this number; a number that none has is a bug of this tool.
@@ -72,5 +74,6 @@ mod tests {
         assert_eq!(Clean.or(Inconclusive), Inconclusive);
         assert_eq!(CannotRun.or(FaultFound), CannotRun);
         assert_eq!(Internal.or(BadInput), Internal);
+        assert_eq!((Clean.or(Terminated), Interrupted.or(FaultFound)), (Terminated, Interrupted));
     }
 }

@@ -15,6 +15,7 @@ pub mod journal;
 pub mod plan;
 pub mod random;
 pub mod report;
+mod say;
 pub mod stats;
 pub mod store;
 pub mod supervisor;

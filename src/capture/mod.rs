@@ -145,6 +145,7 @@ pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>)
     }
     if let Some(registers) = faulting {
         (evidence.place, evidence.place_note) = stacks.place_and_note(registers.pc());
+        fetched_from_nowhere(&mut evidence, registers.pc());
         evidence.memory = around_pc_and_sp(&memory, &registers);
         let found = stacks.judge_address(&evidence.trigger, &registers);
         (evidence.address_class, evidence.address_note, evidence.instruction) =
@@ -158,6 +159,20 @@ pub fn capture(moment: Moment<'_>, around: &Surroundings, log: Option<&ExecLog>)
     evidence.soft_errors.extend(soft_errors);
     evidence.process = process::facts_of(through).unwrap_or_default();
     evidence
+}
+
+/// An instruction that could not be fetched because nothing was mapped at pc (SEGV_MAPERR): if host code is there by now,
+/// another thread has mapped it since. The code that stands there cannot have faulted.
+fn fetched_from_nowhere(evidence: &mut Evidence, pc: u64) {
+    const SEGV_MAPERR: i32 = 1;
+    let fetch = Trigger::Signal { signal: libc::SIGSEGV, si_code: SEGV_MAPERR, address: Some(pc), sender: None };
+    if evidence.trigger == fetch && evidence.place == Place::HostObject {
+        evidence.place = Place::HostObjectUnmapped;
+        let now = evidence.place_note.take().unwrap_or_default();
+        evidence.place_note = Some(format!(
+            "nothing was mapped at pc when it was fetched; host code was mapped there again since: {now}"
+        ));
+    }
 }
 
 fn registers_of(tid: i32, standing: &[i32], soft_errors: &mut Vec<String>) -> Option<Registers> {

@@ -88,7 +88,7 @@ fn report(args: &InspectArgs, images: Vec<Inspection>, refused: Vec<Refused>) ->
     let text = match printed {
         Ok(text) => text,
         Err(error) => {
-            eprintln!("stress: {error}");
+            crate::say::log(format_args!("stress: {error}"));
             return Exit::Internal;
         }
     };
@@ -96,14 +96,16 @@ fn report(args: &InspectArgs, images: Vec<Inspection>, refused: Vec<Refused>) ->
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     let mut exit = Exit::Clean;
     for refused in &report.refused {
-        eprintln!("stress: {}: {}", refused.path, refused.error);
+        crate::say::log(format_args!("stress: {}: {}", refused.path, refused.error));
         exit = exit.or(Exit::BadInput);
     }
     for image in &report.images {
         for host in image.host_object.iter().filter(|h| !h.native) {
             let here = std::env::consts::ARCH.replace('_', "-");
             let (path, at, machine) = (&image.path, host.offset, &host.machine);
-            eprintln!("stress: {path}: at offset {at:#x}: expected a host object for {here}, found one for {machine}");
+            crate::say::log(format_args!(
+                "stress: {path}: at offset {at:#x}: expected a host object for {here}, found one for {machine}"
+            ));
             exit = exit.or(Exit::CannotRun);
         }
     }

@@ -238,8 +238,11 @@ fn argument(text: &str) -> Result<Argument, String> {
         "ptr" => Ok(Argument::Ptr { bytes: number(value, bad)? }),
         "i32" => Ok(Argument::I32 { value: number(value, bad)? }),
         "i64" => Ok(Argument::I64 { value: number(value, bad)? }),
-        "f32" => Ok(Argument::F32 { value: number(value, bad)? }),
-        "f64" => Ok(Argument::F64 { value: number(value, bad)? }),
+        // Plans travel as JSON, which has no infinity and no NaN.
+        "f32" => number(value, bad)
+            .and_then(|v: f32| if v.is_finite() { Ok(Argument::F32 { value: v }) } else { Err(bad()) }),
+        "f64" => number(value, bad)
+            .and_then(|v: f64| if v.is_finite() { Ok(Argument::F64 { value: v }) } else { Err(bad()) }),
         "zero" => match number(value, bad)? {
             bytes @ 1..=65536 => Ok(Argument::Zero { bytes }),
             _ => Err("zero: takes 1 to 65536 bytes".to_owned()),

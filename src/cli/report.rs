@@ -29,7 +29,7 @@ pub fn main(args: &ReportArgs) -> Exit {
     let data = match store::read(&folder) {
         Ok(data) => data,
         Err(e) => {
-            eprintln!("stress: not a run: {e}");
+            crate::say::log(format_args!("stress: not a run: {e}"));
             return Exit::BadInput;
         }
     };

@@ -13,7 +13,6 @@ use crate::{host, report};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// How the summary is printed on stdout.
@@ -89,7 +88,7 @@ pub fn main(args: &RunArgs) -> Exit {
     match run(args) {
         Ok(exit) => exit,
         Err(refused) => {
-            eprintln!("stress: {}", refused.text);
+            crate::say::log(format_args!("stress: {}", refused.text));
             refused.exit
         }
     }
@@ -118,7 +117,7 @@ fn run(args: &RunArgs) -> Result<Exit, Refused> {
     let bytes = by_arm.iter().map(|image| image.bytes.clone()).collect();
     let mut live = Live::new(args.quiet, args.format == Format::Jsonl, header.plan.seconds);
     let ended =
-        supervise::run(header, bytes, &mut live).map_err(|e| Refused { exit: Exit::Internal, text: e.to_string() })?;
+        supervise::run(header, bytes, &mut live).map_err(|e| Refused { exit: unbegun(&e), text: e.to_string() })?;
     drop(live);
     finish(args, ended)
 }
@@ -132,6 +131,9 @@ fn gather(args: &RunArgs) -> Result<(Options, Options), Refused> {
         words.pop();
         said.seconds = Some(seconds);
     }
+    if let Some(word) = words.last().filter(|word| looks_like_a_span(word) && !Path::new(word).exists()) {
+        return Err(bad_input(format!("`{word}` is neither a file nor a span of time such as 20, 90s, 2m or 1h")));
+    }
     if !words.is_empty() {
         said.image = Some(words.into_iter().map(PathBuf::from).collect());
     }
@@ -140,6 +142,11 @@ fn gather(args: &RunArgs) -> Result<(Options, Options), Refused> {
         None => Options::default(),
     };
     Ok((said, file))
+}
+
+fn looks_like_a_span(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains(['/', '*'])
+        || ["nan", "inf"].contains(&word.to_ascii_lowercase().as_str())
 }
 
 fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refused> {
@@ -156,7 +163,7 @@ fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refus
     }
     let d = RunPlan::default();
     let life = if arms.len() > 1 { 2.0 } else { d.life };
-    Ok(RunPlan {
+    let plan = RunPlan {
         seconds: o.seconds.unwrap_or(d.seconds),
         life: o.life.unwrap_or(life),
         seed: o.seed.unwrap_or_else(host::seed_from_clock),
@@ -175,7 +182,9 @@ fn plan(o: &Options, images: &[Image], more: &[String]) -> Result<RunPlan, Refus
         confidence: o.confidence.unwrap_or(d.confidence),
         exposure_floor: o.exposure_floor.unwrap_or(d.exposure_floor),
         arms,
-    })
+    };
+    plan.validate().map_err(bad_input)?;
+    Ok(plan)
 }
 
 fn workload(o: &Options) -> Result<Workload, Refused> {
@@ -286,11 +295,11 @@ fn with_leniency(refused: Refused, plan: RunPlan, by_arm: &[&Image]) -> Refused 
 
 fn announce(chosen: &Chosen, quiet: bool) {
     if chosen.fallback {
-        eprintln!(
+        crate::say::log(format_args!(
             "stress: NO NVIDIA DRIVER AND NO DEVICE HERE: using the SIMULATED driver (say --driver sim to mean it, or --driver real to refuse it)"
-        );
+        ));
     } else if !quiet && chosen.kind == crate::plan::DriverKind::Simulated {
-        eprintln!("stress: using the SIMULATED driver");
+        crate::say::log(format_args!("stress: using the SIMULATED driver"));
     }
 }
 
@@ -321,7 +330,12 @@ fn header(plan: RunPlan, by_arm: &[&Image], chosen: &Chosen) -> RunHeader {
 }
 
 /// Writes and prints the summary, and gives the exit code.
-fn finish(args: &RunArgs, ended: supervise::Ended) -> Result<Exit, Refused> {
+fn finish(args: &RunArgs, mut ended: supervise::Ended) -> Result<Exit, Refused> {
+    let exit = exit_code(&ended.data, &ended.ending, args.fail_on);
+    let exit = exports(&args.export, &ended.data, &ended.folder).or(exit);
+    if let Some(end) = &mut ended.data.end {
+        end.exit_code = exit.code();
+    }
     let data: &RunData = &ended.data;
     let summary = report::summary(data);
     let text = report::text(&summary, Some(&ended.folder));
@@ -329,7 +343,7 @@ fn finish(args: &RunArgs, ended: supervise::Ended) -> Result<Exit, Refused> {
         .map_err(|e| Refused { exit: Exit::Internal, text: format!("cannot write the summary: {e}") })?;
     for (name, bytes) in [("summary.json", json.as_bytes()), ("summary.txt", text.as_bytes())] {
         if let Err(e) = ended.write_report(name, bytes) {
-            eprintln!("stress: {e}");
+            crate::say::log(format_args!("stress: {e}"));
         }
     }
     let line = serde_json::to_string(&summary).unwrap_or_default();
@@ -338,17 +352,30 @@ fn finish(args: &RunArgs, ended: supervise::Ended) -> Result<Exit, Refused> {
         Format::Json => json + "\n",
         Format::Jsonl => line + "\n",
     };
-    // A closed pipe (`| head`) is no reason to lose the exit code.
-    let _ = std::io::stdout().write_all(shown.as_bytes());
-    let exit = exit_code(data, &ended.ending, args.fail_on);
-    Ok(exports(&args.export, data, &ended.folder).or(exit))
+    match crate::say::data(shown.as_bytes()) {
+        Ok(()) => Ok(exit),
+        Err(e) => {
+            crate::say::log(format_args!("stress: the summary cannot be printed: {e}"));
+            Ok(exit.or(Exit::Internal))
+        }
+    }
+}
+
+/// The exit code of a run that could not be carried out: a folder that cannot be written is the user's to choose, a child
+/// that cannot be started is the machine's.
+fn unbegun(error: &supervise::RunError) -> Exit {
+    match error {
+        supervise::RunError::Store(_) => Exit::BadInput,
+        supervise::RunError::Trial(_) => Exit::CannotRun,
+        supervise::RunError::Signals(_) => Exit::Internal,
+    }
 }
 
 /// Writes what `--export` asks for; what cannot be written makes the exit code 2.
 pub fn exports(exports: &[report::Export], data: &RunData, folder: &Path) -> Exit {
     let mut exit = Exit::Clean;
     for problem in exports.iter().filter_map(|export| export.write(data, folder).err()) {
-        eprintln!("stress: {problem}");
+        crate::say::log(format_args!("stress: {problem}"));
         exit = Exit::BadInput;
     }
     exit

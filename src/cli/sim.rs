@@ -27,7 +27,7 @@ pub fn main(args: &SimArgs) -> Exit {
         What::Path => match embedded::folder() {
             Ok(folder) => println!("{}", folder.display()),
             Err(e) => {
-                eprintln!("stress: cannot write the simulated driver out: {e}");
+                crate::say::log(format_args!("stress: cannot write the simulated driver out: {e}"));
                 return Exit::CannotRun;
             }
         },

@@ -53,7 +53,7 @@ pub fn images(options: &Options, words: &[PathBuf]) -> Result<Vec<Image>, NoImag
     let workshop = Workshop {
         tools: &Tools::new(own.clone(), options.python.as_deref()),
         arch: &arch,
-        say: &|text| eprintln!("stress: {text}"),
+        say: &|text| crate::say::log(format_args!("stress: {text}")),
         scratch: scratch.path(),
         keep_in: &keep_in,
     };

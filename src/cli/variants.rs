@@ -47,7 +47,7 @@ pub fn main(args: &VariantsArgs) -> Exit {
     match run(args) {
         Ok(exit) => exit,
         Err(text) => {
-            eprintln!("stress: {text}");
+            crate::say::log(format_args!("stress: {text}"));
             Exit::BadInput
         }
     }

@@ -7,6 +7,7 @@ use object::{Architecture, Object, ObjectSymbol};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The symbol that the simulated driver exports, whatever its file is called.
@@ -67,7 +68,8 @@ impl Identity {
     /// Where the file is not a library of this machine that exports `cuInit`.
     pub fn read(path: &Path) -> Result<Identity, NotADriver> {
         let unreadable = |error| NotADriver::Unreadable { path: path.into(), error };
-        let file = File::open(path).map_err(unreadable)?;
+        // A pipe is refused below, and not waited for here.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::other("not a regular file")));
         }

@@ -9,6 +9,6 @@ mod script;
 mod workload;
 
 pub use order::{DriverKind, Order, SimSettings};
-pub use run::{Arm, DriverChoice, JournalKind, Observe, ResourceLimit, RunPlan};
+pub use run::{Arm, DriverChoice, JournalKind, Observe, RESOURCES, ResourceLimit, RunPlan};
 pub use script::{Expect, Op, OpCall};
 pub use workload::{ApiStyle, Argument, ContextKind, Dim3, LockKind, Spread, Steering, SyncPlace, Verify, Workload};

@@ -104,6 +104,56 @@ pub struct RunPlan {
     pub exposure_floor: u64,
 }
 
+/// Names that `setrlimit` knows, as they stand in a plan.
+pub const RESOURCES: [&str; 16] = [
+    "as",
+    "core",
+    "cpu",
+    "data",
+    "fsize",
+    "locks",
+    "memlock",
+    "msgqueue",
+    "nice",
+    "nofile",
+    "nproc",
+    "rss",
+    "rtprio",
+    "rttime",
+    "sigpending",
+    "stack",
+];
+
+impl RunPlan {
+    /// Checks every value that was not checked where it was said, wherever it came from.
+    ///
+    /// # Errors
+    /// With the option's name, what it says and what it takes.
+    pub fn validate(&self) -> Result<(), String> {
+        let span = |name: &str, value: f64| match value {
+            value if value.is_finite() && (0.001..=3.2e8).contains(&value) => Ok(()),
+            value => Err(format!("{name} = {value}: takes 0.001 to 320000000 seconds")),
+        };
+        span("seconds", self.seconds)?;
+        span("life", self.life)?;
+        if !(self.hang_after.is_finite() && (0.1..=3.2e8).contains(&self.hang_after)) {
+            return Err(format!("hang-after = {}: takes 0.1 to 320000000 seconds", self.hang_after));
+        }
+        if !(0.5..=0.999_999).contains(&self.confidence) {
+            return Err(format!("confidence = {}: takes 0.5 to 0.999999", self.confidence));
+        }
+        let counts =
+            [("trials", self.trials), ("max-faults", self.max_faults), ("exposure-floor", Some(self.exposure_floor))];
+        if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
+            return Err(format!("{name} = 0: a run that does nothing is never a pass; takes 1 or more"));
+        }
+        match self.rlimits.iter().find(|limit| !RESOURCES.contains(&limit.name.as_str())) {
+            Some(limit) => Err(format!("rlimit {}: takes one of {}", limit.name, RESOURCES.join(", "))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Default for RunPlan {
     /// No arms, ten seconds, everything watched.
     fn default() -> Self {

@@ -276,7 +276,9 @@ fn warnings(run: &RunData) -> Vec<String> {
         let idle = trial.rounds == 0 && !trial.calls.iter().any(|(call, c)| *call == Call::Load && c.count > 0);
         let words = trial.notes.iter().find(|n| n.kind != NoteKind::Info);
         let first_words = words.map_or("no word from it", |n| n.text.as_str());
-        if idle {
+        let refused = trial.notes.iter().filter(|n| n.kind == NoteKind::BadPlan && !idle);
+        warnings.extend(refused.map(|note| format!("child {}: {}", trial.number, note.text)));
+        if idle && trial.faults.iter().all(|fault| fault.evidence_file.is_none()) {
             warnings.push(format!("child {}: 0 iterations, {first_words}", trial.number));
         }
     }

@@ -61,12 +61,12 @@ impl Audience for Live {
             bar.set_message(status);
         } else if self.lines && elapsed - self.last_line >= EVERY {
             self.last_line = elapsed;
-            eprintln!("stress: {status}");
+            crate::say::log(format_args!("stress: {status}"));
         }
     }
 
     fn status_now(&mut self, elapsed: f64, arm: &str, progress: &Progress) {
-        eprintln!("stress: {}", self.status(elapsed, arm, progress.rounds()));
+        crate::say::log(format_args!("stress: {}", self.status(elapsed, arm, progress.rounds())));
     }
 
     fn trial(&mut self, _elapsed: f64, arm: &str, trial: &TrialRecord) {
@@ -77,7 +77,7 @@ impl Audience for Live {
             let text = format!("stress: {arm}, child {}: {}", trial.number, fault.family_name);
             match &self.bar {
                 Some(bar) => bar.println(text),
-                None if self.lines => eprintln!("{text}"),
+                None if self.lines => crate::say::log(format_args!("{text}")),
                 None => {}
             }
         }

@@ -161,6 +161,10 @@ fn sync_folder(path: &Path) -> Result<(), StoreError> {
 fn point_latest_at(out: &Path, run_id: &str) -> Result<(), StoreError> {
     let beside = out.join(format!(".latest-{}", std::process::id()));
     let latest = out.join("latest");
+    if fs::symlink_metadata(&latest).is_ok_and(|meta| !meta.file_type().is_symlink()) {
+        // Somebody's own file or folder of that name stays.
+        return Ok(());
+    }
     let _ = fs::remove_file(&beside);
     std::os::unix::fs::symlink(run_id, &beside).map_err(at(&beside))?;
     fs::rename(&beside, &latest).map_err(|source| {

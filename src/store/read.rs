@@ -35,6 +35,9 @@ pub fn read(folder: &Path) -> io::Result<RunData> {
     let header: RunHeader = read_json(&folder.join("run.json"))?;
     let mut soft_errors = Vec::new();
     let trials = read_trials(&folder.join("trials.jsonl"), &mut soft_errors);
+    if !folder.join("end.json").exists() {
+        soft_errors.extend(orphans(folder, &trials));
+    }
     let end_path = folder.join("end.json");
     let end = match read_json::<RunEnd>(&end_path) {
         Ok(end) => Some(end),
@@ -45,6 +48,17 @@ pub fn read(folder: &Path) -> io::Result<RunData> {
         }
     };
     Ok(RunData { header, trials, end, soft_errors })
+}
+
+/// Evidence whose trial was cut off before its line was written: found, and not counted.
+fn orphans(folder: &Path, trials: &[TrialRecord]) -> Vec<String> {
+    let counted: Vec<&Path> =
+        trials.iter().flat_map(|t| &t.faults).filter_map(|f| f.evidence_file.as_deref()).collect();
+    let files = fs::read_dir(folder.join("faults")).into_iter().flatten().flatten();
+    let names = files.map(|file| Path::new("faults").join(file.file_name()));
+    let left = names.filter(|name| name.extension().is_some_and(|e| e == "json") && !counted.contains(&name.as_path()));
+    left.map(|name| format!("{} holds a fault whose trial was cut off: it is not in the counts", name.display()))
+        .collect()
 }
 
 fn read_trials(path: &Path, soft_errors: &mut Vec<String>) -> Vec<TrialRecord> {

@@ -10,7 +10,8 @@ const INTERNAL: u8 = 70;
 
 /// The first that applies of `exit.rs`' order.
 pub fn exit_code(plan: &RunPlan, trials: &[Outline]) -> Exit {
-    let exited = |wanted: u8| trials.iter().any(|t| t.exit == Some(wanted));
+    // With a fault beside it the code is the fault's doing, not the worker's word.
+    let exited = |wanted: u8| trials.iter().any(|t| t.exit == Some(wanted) && t.faults == 0);
     let sound = || trials.iter().filter(|t| !t.contaminated);
     let faults: u64 = sound().map(|t| u64::from(t.faults)).sum();
     let mut exit = Exit::Clean;
@@ -27,7 +28,7 @@ pub fn exit_code(plan: &RunPlan, trials: &[Outline]) -> Exit {
     if faults > 0 {
         exit = exit.or(Exit::FaultFound);
     }
-    if !enough_exposure(plan, trials) {
+    if trials.is_empty() || !enough_exposure(plan, trials) {
         exit = exit.or(Exit::Inconclusive);
     }
     exit
@@ -83,8 +84,9 @@ mod tests {
 
     #[test]
     fn a_bad_plan_and_an_own_fault_outweigh_what_was_found() {
-        assert_eq!(code(&[FINE, Outline { exit: Some(2), ..REFUSED }]), Exit::BadInput);
-        assert_eq!(code(&[Outline { faults: 1, exit: Some(70), ..FINE }]), Exit::Internal);
+        assert_eq!(code(&[FINE, Outline { faults: 0, exit: Some(2), ..REFUSED }]), Exit::BadInput);
+        assert_eq!(code(&[Outline { exit: Some(70), ..FINE }]), Exit::Internal);
+        assert_eq!(code(&[Outline { faults: 1, exit: Some(70), ..FINE }]), Exit::FaultFound);
     }
 
     #[test]

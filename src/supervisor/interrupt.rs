@@ -6,7 +6,7 @@
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// How far the wish to end goes. Only ever grows.
@@ -26,6 +26,7 @@ pub enum StopLevel {
 pub struct StopFlag {
     level: AtomicU8,
     signal: AtomicI32,
+    status_wanted: AtomicBool,
     waiting: Mutex<Vec<Weak<OwnedFd>>>,
 }
 
@@ -97,6 +98,11 @@ impl StopFlag {
         true
     }
 
+    /// Whether somebody asked how the run goes (`SIGUSR1`) since this was last called.
+    pub fn take_status_wanted(&self) -> bool {
+        self.status_wanted.swap(false, Ordering::AcqRel)
+    }
+
     /// The exit code of a run that a signal ended at once: 130 for a second Ctrl-C, 143 for `SIGTERM`.
     pub fn exit_code(&self) -> Option<u8> {
         match self.signal.load(Ordering::Acquire) {
@@ -110,12 +116,22 @@ impl StopFlag {
 ///
 /// The step after the last one leaves at once, without saving; traced children die with their tracer.
 pub fn heed_signals(flag: &Arc<StopFlag>) -> io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
+    // A terminal that goes away is a request to end and save; a file that may not grow is an error of the write, not a death.
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXFSZ])?;
     let flag = Arc::clone(flag);
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            if !flag.signalled(signal) {
+            let ends = match signal {
+                SIGUSR1 => {
+                    flag.status_wanted.store(true, Ordering::Release);
+                    continue;
+                }
+                SIGXFSZ => continue,
+                SIGHUP => SIGTERM,
+                other => other,
+            };
+            if !flag.signalled(ends) {
                 signal_hook::low_level::exit(128 + signal);
             }
         }

@@ -190,6 +190,8 @@ impl Run {
                 self.warn(why);
                 true
             }
+            // What the end of the run brought about says nothing about the host.
+            Trust::Broken(_) if self.stop.level() != StopLevel::Run => true,
             Trust::Broken(why) => {
                 self.warn(why);
                 self.tainted = true;
@@ -229,13 +231,19 @@ impl Run {
     fn one_trial(&mut self, next: &Next, audience: &mut dyn Audience) -> Result<TrialRecord, RunError> {
         let spec = self.spec(next);
         let arm = &self.header.plan.arms[next.arm];
-        let (began, at) = (self.began, self.elapsed());
+        let (began, at, stop) = (self.began, self.elapsed(), self.stop.clone());
         let mut observer = record::Observer {
             recorder: &mut self.recorder,
             folder: &self.folder,
             tile: self.header.images[next.arm].host_object,
             workload: &arm.workload,
-            tick: &mut |progress| audience.progress(began.elapsed().as_secs_f64(), &arm.name, progress),
+            tick: &mut |progress| {
+                let elapsed = began.elapsed().as_secs_f64();
+                audience.progress(elapsed, &arm.name, progress);
+                if stop.take_status_wanted() {
+                    audience.status_now(elapsed, &arm.name, progress);
+                }
+            },
             written: Vec::new(),
             soft_errors: Vec::new(),
         };
@@ -297,10 +305,13 @@ fn trial_spec(
         record: true,
         alternate: None,
     };
+    let hang_after = Duration::try_from_secs_f64(plan.hang_after).unwrap_or(Duration::MAX);
     TrialSpec {
         env: sim_environment(&plan.sim, next.number),
         rlimits: plan.rlimits.clone(),
-        hang_after: Duration::try_from_secs_f64(plan.hang_after).unwrap_or(Duration::MAX),
+        hang_after,
+        // A driver may take its time to come up; three times as long as any other call.
+        begin_within: hang_after.saturating_mul(3),
         observe: plan.observe,
         around,
         ..TrialSpec::new(order, images[next.arm].clone(), stop)

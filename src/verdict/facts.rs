@@ -34,6 +34,12 @@ pub struct Facts {
     pub si_code: Option<i32>,
     /// Process that sent the signal, where one did.
     pub sender: Option<i32>,
+    /// Another process sent the signal.
+    #[serde(default)]
+    pub sent_from_outside: bool,
+    /// The stop signal that the child stood at, where it did.
+    #[serde(default)]
+    pub stopped_by: Option<i32>,
     /// The fault address.
     pub fault_address: Option<u64>,
     /// Its class.
@@ -118,6 +124,8 @@ pub fn of_evidence(evidence: &Evidence, tile: bool, workload: &Workload) -> Fact
         signal,
         si_code,
         sender,
+        sent_from_outside: sender.is_some_and(|sender| sender != evidence.pid),
+        stopped_by: evidence.paused_by,
         fault_address,
         address_class: evidence.address_class.clone(),
         call: in_flight.map(|f| f.call),
@@ -155,6 +163,8 @@ pub fn of_note(note: &Note, journal: Option<&Snapshot>, tile: bool, workload: &W
         signal: None,
         si_code: None,
         sender: None,
+        sent_from_outside: false,
+        stopped_by: None,
         fault_address: None,
         address_class: AddressClass::Unknown,
         call,

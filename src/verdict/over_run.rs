@@ -79,6 +79,15 @@ fn arm_line(arm: &ArmTally) -> String {
 }
 
 fn nothing_found(arms: &[ArmTally]) -> Judgement {
+    if arms.iter().all(|arm| arm.exposure == 0) {
+        return Judgement {
+            owner: Owner::Insufficient,
+            confidence: None,
+            text: "nothing was exercised, so that nothing can be said".to_owned(),
+            evidence: arms.iter().map(arm_line).collect(),
+            next: "see the warnings below; run longer, or with more threads".to_owned(),
+        };
+    }
     Judgement {
         owner: Owner::None,
         confidence: None,

@@ -140,3 +140,68 @@ fn run_on(bench: &Bench, out: &Path) -> (Option<i32>, String, String) {
     let ran = bench.run(args);
     (ran.code(), ran.stdout(), ran.stderr())
 }
+
+#[test]
+fn a_status_that_is_asked_for_is_given_and_nothing_ends() {
+    let bench = Bench::new();
+    let child = start(&bench, &["--life=60"]);
+    worker_at_work(&child);
+    signal(child.id(), "USR1");
+    signal(child.id(), "HUP");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "a terminal that goes away ends the run, saved");
+    assert!(summary_is_there(&bench));
+}
+
+#[test]
+fn a_stderr_that_cannot_be_written_costs_nothing() {
+    let bench = Bench::new();
+    let image = image("tile/add.sm_120.cubin");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let bug = "--sim-bug=callback-list-race:force=1";
+    let mut command = bench.command();
+    command.arg(image).args(["30", "--driver=sim", bug, "--max-faults=1"]);
+    let output = command.stderr(full).stdout(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(summary_is_there(&bench));
+}
+
+#[test]
+fn a_child_that_is_stopped_is_nobodys_hang() {
+    let bench = Bench::new();
+    let child = start(&bench, &["--hang-after=1s", "--max-faults=1"]);
+    signal(worker_at_work(&child), "STOP");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let fault = &bench.latest()["faults"][0];
+    assert_eq!((&fault["kind"], &fault["owner"]), (&"hang".into(), &"harness".into()), "{fault:#}");
+}
+
+/// The driver leaves the process in the middle of a call, with a status that the worker uses too.
+#[test]
+fn an_exit_that_the_driver_makes_is_a_fault_whatever_its_status() {
+    let bench = Bench::new();
+    let library = bench.path().join("leaves.so");
+    let folder = bench.run(["sim", "path"]).expect(0).stdout();
+    let source = format!(
+        "#include <dlfcn.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         int cuModuleUnload(void *m) {{ static int n; static int (*f)(void *);\n\
+         if (!f) f = dlsym(RTLD_NEXT, \"cuModuleUnload\");\n\
+         if (__sync_add_and_fetch(&n, 1) == 200) _exit(3);\n return f(m); }}\n"
+    );
+    fs::write(bench.path().join("leaves.c"), source).unwrap();
+    let mut cc = Command::new("cc");
+    cc.current_dir(bench.path()).args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).arg(&library).arg("leaves.c");
+    cc.arg(format!("{}/libcuda.so.1", folder.trim())).arg(format!("-Wl,-rpath,{}", folder.trim())).arg("-ldl");
+    assert!(cc.status().unwrap().success());
+    // What the library does not export itself is found in the one that it needs, but not by dlsym on its own handle's
+    // exports table alone: the driver is therefore named by path, and its needs are searched after it.
+    let image = image("tile/add.sm_120.cubin");
+    let ran = bench.run([image.to_str().unwrap(), "10", "--max-faults=1", "--driver", library.to_str().unwrap()]);
+    if ran.code() == Some(3) && ran.stderr().contains("cuInit") {
+        println!("skipped: a library that forwards by its needs is not taken for a driver");
+        return;
+    }
+    let ran = ran.expect(1);
+    assert!(ran.stdout().contains("abnormal exit in unload"), "{}", ran.stdout());
+}

@@ -109,3 +109,22 @@ fn the_committed_schema_is_the_one_that_is_printed() {
     let committed = crate::stress::repository().join("schemas/summary-1.json");
     assert_eq!(printed, fs::read_to_string(committed).unwrap(), "run `stress schema > schemas/summary-1.json`");
 }
+
+#[test]
+fn a_plan_files_values_are_checked_as_the_command_lines_are() {
+    let bench = Bench::new();
+    let path = image("ptx/add.sm_120.cubin");
+    for line in
+        ["life = -1.0", "hang-after = 0.0", "confidence = 7.0", "trials = 0", "exposure-floor = 0", "life = nan"]
+    {
+        fs::write(bench.path().join("plan.toml"), line).unwrap();
+        let ran = bench.run([path.to_str().unwrap(), "1", "--driver=sim", "--plan", "plan.toml"]).expect(2);
+        assert!(ran.stderr().contains(line.split(' ').next().unwrap()), "{line}: {}", ran.stderr());
+    }
+    let cases: [&[&str]; 4] =
+        [&["1h30m"], &["1", "--args", "f32:nan"], &["1", "--rlimit", "foo=1"], &["1", "--trials", "0"]];
+    for case in cases {
+        let ran = bench.run([&[path.to_str().unwrap()], case].concat()).expect(2);
+        assert!(!bench.path().join("results").exists(), "{case:?}: {}", ran.stderr());
+    }
+}

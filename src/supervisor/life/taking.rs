@@ -3,6 +3,7 @@
 use super::Life;
 use crate::capture::{self, ExecLog, Moment};
 use crate::evidence::{EarlierSignal, Evidence, Trigger, Watch};
+use crate::journal::NoteKind;
 use crate::journal::monotonic_ns;
 use crate::supervisor::tree::SignalStop;
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ use std::time::Duration;
 /// How long all threads of a process may take to stand still.
 const STOP_LIMIT: Duration = Duration::from_millis(500);
 /// Exit codes that our worker may leave with: done, bad plan, could not begin, internal error.
-const WORKER_CODES: [i32; 4] = [0, 2, 3, 70];
+/// The worker's exit code for a fault of its own.
+const INTERNAL: i32 = 70;
 
 impl Life<'_> {
     /// A thread stands at a fatal-looking signal.
@@ -146,7 +148,15 @@ impl Life<'_> {
     }
 
     fn is_normal_exit(&self, code: i32) -> bool {
-        WORKER_CODES.contains(&code) && (code != 0 || self.journal.progress().finished)
+        // A status is the worker's own only where the journal has its word for it: the driver can leave too.
+        let noted = |kind: NoteKind| self.journal.snapshot(0).notes.iter().any(|note| note.kind == kind);
+        match code {
+            0 => self.journal.progress().finished,
+            2 => noted(NoteKind::BadPlan),
+            3 => noted(NoteKind::SetupFailed),
+            INTERNAL => self.journal.progress().oldest_open().is_none(),
+            _ => false,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ const FULL: [i32; 5] = [2, 209, 304, 701, 999];
 
 pub fn rule(facts: &Facts) -> Option<Judgement> {
     let (code, live) = (facts.code?, facts.live_modules?);
-    let applies = facts.kind == Kind::ApiError && facts.phase == Phase::Load && FULL.contains(&code) && live >= 64;
+    let applies = facts.kind == Kind::ApiError && facts.phase == Phase::Load && FULL.contains(&code) && live >= 2;
     applies.then(|| {
         judgement(
             Owner::Harness,

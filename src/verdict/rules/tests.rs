@@ -14,6 +14,8 @@ fn crash(place: Place) -> Facts {
         signal: Some(libc::SIGSEGV),
         si_code: Some(1),
         sender: None,
+        sent_from_outside: false,
+        stopped_by: None,
         fault_address: Some(0x10),
         address_class: AddressClass::NullPage,
         call: Some(Call::Launch),
@@ -76,6 +78,14 @@ fn a_jump_into_nothing_from_the_driver_is_suspected_only() {
 fn a_kill_from_outside_is_nobodys_bug() {
     let facts = Facts { signal: Some(libc::SIGKILL), ..crash(Place::Libcuda) };
     assert_eq!(owner(&facts).0, Owner::Harness);
+}
+
+#[test]
+fn a_fault_that_another_process_sent_and_a_stop_are_nobodys_bug() {
+    let sent = Facts { sent_from_outside: true, sender: Some(1), ..crash(Place::Libcuda) };
+    assert_eq!(owner(&sent).0, Owner::Harness);
+    let stopped = Facts { kind: Kind::Hang, signal: None, stopped_by: Some(libc::SIGSTOP), ..crash(Place::Libcuda) };
+    assert_eq!(owner(&stopped).0, Owner::Harness);
 }
 
 #[test]
