@@ -183,12 +183,10 @@ fn an_exit_that_the_driver_makes_is_a_fault_whatever_its_status() {
     let bench = Bench::new();
     let library = bench.path().join("leaves.so");
     let folder = bench.run(["sim", "path"]).expect(0).stdout();
-    let source = format!(
-        "#include <dlfcn.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
-         int cuModuleUnload(void *m) {{ static int n; static int (*f)(void *);\n\
+    let source = "#include <dlfcn.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         int cuModuleUnload(void *m) { static int n; static int (*f)(void *);\n\
          if (!f) f = dlsym(RTLD_NEXT, \"cuModuleUnload\");\n\
-         if (__sync_add_and_fetch(&n, 1) == 200) _exit(3);\n return f(m); }}\n"
-    );
+         if (__sync_add_and_fetch(&n, 1) == 200) _exit(3);\n return f(m); }\n";
     fs::write(bench.path().join("leaves.c"), source).unwrap();
     let mut cc = Command::new("cc");
     cc.current_dir(bench.path()).args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).arg(&library).arg("leaves.c");

@@ -29,9 +29,9 @@ impl SignalStop {
 /// What happened in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A fatal-looking signal is about to be delivered to a thread, which stands still until [`Tree::deliver`].
+    /// A fatal-looking signal is about to be delivered to a thread, which stands still until `Tree::deliver`.
     Signal(SignalStop),
-    /// A thread is about to exit, and stands still until [`Tree::deliver`].
+    /// A thread is about to exit, and stands still until `Tree::deliver`.
     Exiting {
         /// Its process.
         process: i32,

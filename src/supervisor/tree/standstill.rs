@@ -83,7 +83,7 @@ impl Tree {
         any
     }
 
-    /// Fatal-looking signals that other threads of a stopped process stand at, as [`Happening::Signal`] will tell them.
+    /// Fatal-looking signals that other threads of a stopped process stand at, as `Happening::Signal` will tell them.
     pub fn waiting_signals(&self, process: i32) -> Vec<SignalStop> {
         let signals = self.queue.iter().filter_map(|&(tid, status)| match trace::decode(status) {
             Change::Signal(signal) if FATAL.contains(&signal) => Some((tid, signal)),
