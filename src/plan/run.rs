@@ -142,8 +142,7 @@ impl RunPlan {
         if !(0.5..=0.999_999).contains(&self.confidence) {
             return Err(format!("confidence = {}: takes 0.5 to 0.999999", self.confidence));
         }
-        let counts =
-            [("trials", self.trials), ("max-faults", self.max_faults), ("exposure-floor", Some(self.exposure_floor))];
+        let counts = [("trials", self.trials), ("max-faults", self.max_faults)];
         if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
             return Err(format!("{name} = 0: a run that does nothing is never a pass; takes 1 or more"));
         }

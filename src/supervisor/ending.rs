@@ -37,10 +37,12 @@ pub fn exit_code(plan: &RunPlan, trials: &[Outline]) -> Exit {
 /// Whether each arm met enough of what is being looked for that "no fault" says something.
 fn enough_exposure(plan: &RunPlan, trials: &[Outline]) -> bool {
     plan.arms.iter().enumerate().all(|(index, arm)| {
-        let of_arm = trials.iter().filter(|t| t.arm as usize == index);
-        let overlaps = arm.workload.can_overlap();
-        let exposure: u64 = of_arm.map(|t| if overlaps { t.overlaps } else { t.launches }).sum();
-        exposure >= plan.exposure_floor
+        let of_arm = || trials.iter().filter(|t| t.arm as usize == index);
+        let launches: u64 = of_arm().map(|t| t.launches).sum();
+        let overlaps: u64 = of_arm().map(|t| t.overlaps).sum();
+        let exposure = if arm.workload.can_overlap() { overlaps } else { launches };
+        // A floor of nothing still asks for some work.
+        launches > 0 && exposure >= plan.exposure_floor
     })
 }
 

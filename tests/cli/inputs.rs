@@ -114,9 +114,7 @@ fn the_committed_schema_is_the_one_that_is_printed() {
 fn a_plan_files_values_are_checked_as_the_command_lines_are() {
     let bench = Bench::new();
     let path = image("ptx/add.sm_120.cubin");
-    for line in
-        ["life = -1.0", "hang-after = 0.0", "confidence = 7.0", "trials = 0", "exposure-floor = 0", "life = nan"]
-    {
+    for line in ["life = -1.0", "hang-after = 0.0", "confidence = 7.0", "trials = 0", "max-faults = 0", "life = nan"] {
         fs::write(bench.path().join("plan.toml"), line).unwrap();
         let ran = bench.run([path.to_str().unwrap(), "1", "--driver=sim", "--plan", "plan.toml"]).expect(2);
         assert!(ran.stderr().contains(line.split(' ').next().unwrap()), "{line}: {}", ran.stderr());
