@@ -149,12 +149,16 @@ impl Life<'_> {
 
     fn is_normal_exit(&self, code: i32) -> bool {
         // A status is the worker's own only where the journal has its word for it: the driver can leave too.
+        let progress = self.journal.progress();
+        // A program that never took the journal up cannot have put a word there: its status is all that there is.
+        let attached = progress.threads.iter().any(|thread| thread.tid != 0);
         let noted = |kind: NoteKind| self.journal.snapshot(0).notes.iter().any(|note| note.kind == kind);
         match code {
-            0 => self.journal.progress().finished,
+            0 => progress.finished,
+            2 | 3 | INTERNAL if !attached => true,
             2 => noted(NoteKind::BadPlan),
             3 => noted(NoteKind::SetupFailed),
-            INTERNAL => self.journal.progress().oldest_open().is_none(),
+            INTERNAL => progress.oldest_open().is_none(),
             _ => false,
         }
     }
