@@ -36,11 +36,22 @@ pub(super) fn pass_gate() -> io::Result<Gate> {
     // SAFETY: by the contract with the supervisor the descriptor is ours; nobody else in this process uses it.
     let mut gate = unsafe { open(GATE) }?;
     let mut byte = [0];
-    Ok(match gate.read(&mut byte)? {
-        0 => Gate::Shut,
+    let read = gate.read(&mut byte)?;
+    Ok(match read {
+        // The supervisor holds its end for as long as it lives. It may have gone between its byte and the line above that
+        // ties this process to it, and then nothing else would end this process.
+        _ if read == 0 || is_hung_up(&gate)? => Gate::Shut,
         _ if byte[0] == GATE_UNTRACED => Gate::Untraced,
         _ => Gate::Open,
     })
+}
+
+/// Whether nobody holds the other end of a pipe any more.
+fn is_hung_up(pipe: &File) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut ends = [PollFd::new(pipe, PollFlags::empty())];
+    poll(&mut ends, Some(&Timespec::default()))?;
+    Ok(ends[0].revents().contains(PollFlags::HUP))
 }
 
 /// Reads the order.
